@@ -1,0 +1,248 @@
+//! The safe hand that a workload holds.
+
+use crate::{Block, Heap};
+use core::ptr::{self, NonNull};
+
+/// What the driver does beside the call itself. All hooks are called with addresses that are live at that moment
+/// (`freed` and the old address of `resized` are called after the fact and must not be dereferenced).
+///
+/// The default of every hook is to do nothing.
+pub trait Mode {
+    /// A block of `size` bytes was handed out at `at`.
+    #[inline]
+    fn allocated(&mut self, at: *mut u8, size: usize) {
+        let _ = (at, size);
+    }
+    /// A block of `old` bytes at `from` is about to be resized.
+    #[inline]
+    fn resizing(&mut self, from: *mut u8, old: usize) {
+        let _ = (from, old);
+    }
+    /// A block of `old` bytes at `from` now has `new` bytes at `to`.
+    #[inline]
+    fn resized(&mut self, from: *mut u8, old: usize, to: *mut u8, new: usize) {
+        let _ = (from, old, to, new);
+    }
+    /// A resize of the block at `from` failed; the block is as it was.
+    #[inline]
+    fn resize_failed(&mut self, from: *mut u8, old: usize) {
+        let _ = (from, old);
+    }
+    /// `len` bytes were written at `offset` into the block at `at`.
+    #[inline]
+    fn wrote(&mut self, at: *mut u8, offset: usize, len: usize) {
+        let _ = (at, offset, len);
+    }
+    /// The workload itself copied `len` bytes from block to block.
+    #[inline]
+    fn copied(&mut self, len: usize) {
+        let _ = len;
+    }
+    /// The block of `size` bytes at `at` is about to be freed.
+    #[inline]
+    fn freeing(&mut self, at: *mut u8, size: usize) {
+        let _ = (at, size);
+    }
+}
+
+/// The mode of time trials: the call and nothing else.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Plain;
+impl Mode for Plain {}
+
+/// The allocator said no.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// Bytes asked for in the call that failed.
+    pub requested: usize,
+}
+
+impl core::fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "out of memory: the allocator returned null for a request of {} bytes", self.requested)
+    }
+}
+impl std::error::Error for OutOfMemory {}
+
+/// Weights that keep the three kinds of call apart in the `ops` checksum.
+const MALLOC: u64 = 1 << 48;
+const REALLOC: u64 = 3 << 48;
+const FREE: u64 = 7 << 48;
+
+/// Drives one heap on behalf of one thread of a workload.
+///
+/// Invariant NO-REFERENCE: the driver never forms a reference into the heap's memory; bytes go in and out by raw
+/// copies. So a heap whose blocks overlap gives wrong contents, which are caught, and not undefined behaviour.
+///
+/// The driver keeps the `ops` checksum: the sum, modulo 2^64, over all calls of a weight for its kind plus the
+/// bytes requested. It depends on the workload's decisions alone, is equal for every allocator, costs one addition
+/// a call and adds up over threads.
+#[derive(Debug)]
+pub struct Driver<'h, H, M = Plain> {
+    heap: &'h H,
+    mode: M,
+    ops: u64,
+}
+
+impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
+    /// A driver over `heap`.
+    ///
+    /// # Safety
+    /// Invariant ONE-HEAP: all drivers whose blocks can meet in this process drive the same heap, so that every
+    /// [`Block`] given to a driver is a live block of its heap.
+    pub unsafe fn new(heap: &'h H, mode: M) -> Self {
+        Driver { heap, mode, ops: 0 }
+    }
+
+    /// The `ops` checksum so far.
+    pub fn ops(&self) -> u64 {
+        self.ops
+    }
+
+    /// The mode, to read what it gathered.
+    pub fn mode(&self) -> &M {
+        &self.mode
+    }
+
+    /// Ends the driving and gives the mode's findings back.
+    pub fn into_mode(self) -> M {
+        self.mode
+    }
+
+    /// The heap's address of a mode for the harness (phases, statistics); workloads have no use for it.
+    pub fn heap(&self) -> &'h H {
+        self.heap
+    }
+
+    /// malloc. The contents are undefined until written.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the allocator returns null.
+    #[inline]
+    pub fn alloc(&mut self, size: usize) -> Result<Block, OutOfMemory> {
+        self.ops = self.ops.wrapping_add(MALLOC.wrapping_add(size as u64));
+        let Some(at) = NonNull::new(self.heap.malloc(size)) else {
+            return Err(OutOfMemory { requested: size });
+        };
+        self.mode.allocated(at.as_ptr(), size);
+        Ok(Block { at, size })
+    }
+
+    /// realloc to `new` bytes, which must not be 0. On failure the block is as it was.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the allocator returns null.
+    #[inline]
+    pub fn resize(&mut self, block: &mut Block, new: usize) -> Result<(), OutOfMemory> {
+        debug_assert!(new != 0, "realloc(p, 0) has no portable meaning");
+        self.ops = self.ops.wrapping_add(REALLOC.wrapping_add(new as u64));
+        let (from, old) = (block.at.as_ptr(), block.size);
+        self.mode.resizing(from, old);
+        // SAFETY: LIVE and ONE-HEAP: `from` is a live block of this heap of `old` bytes; `new` is not 0.
+        let to = unsafe { self.heap.realloc(from, old, new) };
+        let Some(at) = NonNull::new(to) else {
+            self.mode.resize_failed(from, old);
+            return Err(OutOfMemory { requested: new });
+        };
+        self.mode.resized(from, old, to, new);
+        block.at = at;
+        block.size = new;
+        Ok(())
+    }
+
+    /// realloc by exactly `bytes.len()` (not 0), and `bytes` written into the new end: `content += line`.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the allocator returns null; the block is then as it was.
+    #[inline]
+    pub fn append(&mut self, block: &mut Block, bytes: &[u8]) -> Result<(), OutOfMemory> {
+        let old = block.size;
+        self.resize(block, old + bytes.len())?;
+        // SAFETY: LIVE: the block now holds `old + len` bytes, so `old ..` has room for `len`; NO-REFERENCE: `bytes`
+        // cannot lie in the heap's memory, so the two do not overlap.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), block.at.as_ptr().add(old), bytes.len()) };
+        self.mode.wrote(block.at.as_ptr(), old, bytes.len());
+        Ok(())
+    }
+
+    /// realloc by exactly `len` bytes (not 0), each written as `byte`.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the allocator returns null; the block is then as it was.
+    #[inline]
+    pub fn extend(&mut self, block: &mut Block, byte: u8, len: usize) -> Result<(), OutOfMemory> {
+        let old = block.size;
+        self.resize(block, old + len)?;
+        // SAFETY: LIVE: the block now holds `old + len` bytes.
+        unsafe { ptr::write_bytes(block.at.as_ptr().add(old), byte, len) };
+        self.mode.wrote(block.at.as_ptr(), old, len);
+        Ok(())
+    }
+
+    /// Writes `bytes` at `offset`.
+    ///
+    /// # Panics
+    /// If they do not fit.
+    #[inline]
+    pub fn write(&mut self, block: &mut Block, offset: usize, bytes: &[u8]) {
+        assert!(offset <= block.size && bytes.len() <= block.size - offset, "write past the end of a block");
+        // SAFETY: LIVE and the check above; NO-REFERENCE: `bytes` is not in the heap's memory.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), block.at.as_ptr().add(offset), bytes.len()) };
+        self.mode.wrote(block.at.as_ptr(), offset, bytes.len());
+    }
+
+    /// Writes `byte` into the `len` bytes at `offset`.
+    ///
+    /// # Panics
+    /// If they do not fit.
+    #[inline]
+    pub fn fill(&mut self, block: &mut Block, offset: usize, len: usize, byte: u8) {
+        assert!(offset <= block.size && len <= block.size - offset, "fill past the end of a block");
+        // SAFETY: LIVE and the check above.
+        unsafe { ptr::write_bytes(block.at.as_ptr().add(offset), byte, len) };
+        self.mode.wrote(block.at.as_ptr(), offset, len);
+    }
+
+    /// Copies `len` bytes from `from_offset` of one block to `to_offset` of another: the copying that a program
+    /// does itself, counted apart from what realloc copies.
+    ///
+    /// # Panics
+    /// If either range does not fit.
+    #[inline]
+    pub fn copy(&mut self, from: &Block, from_offset: usize, to: &mut Block, to_offset: usize, len: usize) {
+        assert!(from_offset <= from.size && len <= from.size - from_offset, "copy past the end of the source");
+        assert!(to_offset <= to.size && len <= to.size - to_offset, "copy past the end of the target");
+        // SAFETY: LIVE and the checks above; `copy`, not `copy_nonoverlapping`, because a broken heap (or `null`)
+        // may have made the two blocks overlap.
+        unsafe { ptr::copy(from.at.as_ptr().add(from_offset), to.at.as_ptr().add(to_offset), len) };
+        self.mode.wrote(to.at.as_ptr(), to_offset, len);
+        self.mode.copied(len);
+    }
+
+    /// Hands the `len` bytes at `offset` to `sink` in pieces, copied out through a buffer of 4 KiB
+    /// (NO-REFERENCE). For checksums, outside the measured region.
+    ///
+    /// # Panics
+    /// If the range does not lie in the block.
+    pub fn read(&self, block: &Block, offset: usize, len: usize, mut sink: impl FnMut(&[u8])) {
+        assert!(offset <= block.size && len <= block.size - offset, "read past the end of a block");
+        let mut buffer = [0u8; 4096];
+        let mut done = 0;
+        while done < len {
+            let n = buffer.len().min(len - done);
+            // SAFETY: LIVE and the check above; the buffer is ours and holds `n` bytes.
+            unsafe { ptr::copy_nonoverlapping(block.at.as_ptr().add(offset + done), buffer.as_mut_ptr(), n) };
+            sink(&buffer[..n]);
+            done += n;
+        }
+    }
+
+    /// free.
+    #[inline]
+    pub fn free(&mut self, block: Block) {
+        self.ops = self.ops.wrapping_add(FREE.wrapping_add(block.size as u64));
+        self.mode.freeing(block.at.as_ptr(), block.size);
+        // SAFETY: LIVE and ONE-HEAP; the handle is consumed, so nobody uses the block afterwards.
+        unsafe { self.heap.free(block.at.as_ptr()) };
+    }
+}

@@ -1,0 +1,1 @@
+use tikv_jemalloc_sys as _;

@@ -1,0 +1,1 @@
+use libmimalloc_sys as _;

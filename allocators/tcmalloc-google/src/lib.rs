@@ -1,0 +1,1 @@
+use libtcmalloc_sys as _;

@@ -1,0 +1,9 @@
+//! heaplab: a comparative research harness for memory allocators.
+//!
+//! Data flows one way: definition ([`experiment`]), plan, trial ([`trial`]), record ([`record`]), summary
+//!, report. This library links no allocator under test; each `child_*` binary links
+//! exactly one.
+
+pub mod experiment;
+pub mod record;
+pub mod trial;

@@ -1,0 +1,121 @@
+//! What one child is told, and what it answers: the wire types of one trial.
+
+use crate::record::{FileRow, Outcome};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The number of the formats in this file and in `record.rs`. A change that an older reader would misread raises it.
+pub const SCHEMA: u32 = 1;
+
+/// What is measured in a trial. The four are never mixed in one trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// Wall, user and system time of fixed work, nothing else running.
+    Time,
+    /// Counts: calls, moves, bytes, faults, system calls.
+    Census,
+}
+
+impl Protocol {
+    /// Every protocol, in the order of help texts.
+    pub const ALL: [Protocol; 2] = [Protocol::Time, Protocol::Census];
+
+    /// The name on the command line, in TOML and in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Time => "time",
+            Protocol::Census => "census",
+        }
+    }
+}
+
+/// Transparent huge pages, as the trial has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Thp {
+    /// Off for the child by prctl: the default.
+    #[default]
+    Off,
+    /// As the machine has them.
+    AsIs,
+}
+
+/// Parameters of a workload: names and values as text, as written on the command line or in TOML.
+pub type Params = BTreeMap<String, String>;
+
+/// One child's orders, as JSON on its standard input.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrialSpec {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Hash of the harness's sources; a child built from others refuses.
+    pub source_hash: String,
+    /// Arm without its knobs, e.g. `tcmalloc-google`.
+    pub arm: String,
+    /// Knobs as `(name, value)`.
+    pub knobs: Vec<(String, String)>,
+    /// Workload id.
+    pub workload: String,
+    /// Its parameters, every one given.
+    pub params: Params,
+    /// What to measure.
+    pub protocol: Protocol,
+    /// Seed of everything that is drawn by chance.
+    pub seed: u64,
+    /// Transparent huge pages.
+    pub thp: Thp,
+    /// The child stops by itself once its measured region has taken so many milliseconds of wall time.
+    pub soft_limit_ms: u64,
+    /// Address space in bytes that the child may take from the start of the measured region on.
+    pub memory_limit: Option<u64>,
+    /// Keep so many moves for matching with system calls (0: none).
+    pub log_moves: usize,
+    /// Take canary mode: verify everything, measure nothing.
+    pub verify: bool,
+}
+
+/// One child's answer, as JSON on its standard output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct ChildReport {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Who was measured.
+    pub receipt: Receipt,
+    /// How it ended, as far as the child can tell.
+    pub outcome: Outcome,
+    /// Flat metrics with their units in the names.
+    pub metrics: BTreeMap<String, u64>,
+    /// One row a file, for workloads that read files.
+    pub files: Vec<FileRow>,
+    /// What the walk left out, by reason.
+    pub skipped: BTreeMap<String, u64>,
+    /// Decisions of the workload (see `contract::Driver`), 16 hexadecimal digits.
+    pub checksum_ops: Option<String>,
+    /// Contents read back from the blocks, 16 hexadecimal digits; absent where the heap keeps none.
+    pub checksum_contents: Option<String>,
+    /// Hash of the input that was read or generated, 16 hexadecimal digits.
+    pub input_hash: Option<String>,
+    /// Moves of large blocks: `[from, to, bytes]`; absent if not asked for or if there were too many.
+    pub moves: Option<Vec<(u64, u64, u64)>>,
+}
+
+/// Who was measured; the wire form of `contract::Receipt`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Receipt {
+    /// Hash of the sources the child was built from.
+    pub source_hash: String,
+    /// Name as its authors write it.
+    pub allocator: String,
+    /// Version as the library tells it.
+    pub version: String,
+    /// How it was built.
+    pub build: BTreeMap<String, String>,
+    /// Every knob as read back.
+    pub knobs: BTreeMap<String, String>,
+    /// Other facts read back.
+    pub facts: BTreeMap<String, String>,
+    /// Built with debug assertions: such a child refuses to be timed.
+    pub debug_build: bool,
+}
