@@ -5,5 +5,6 @@
 //! exactly one.
 
 pub mod experiment;
+pub mod probe;
 pub mod record;
 pub mod trial;
