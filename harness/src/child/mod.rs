@@ -168,12 +168,13 @@ fn run_trial<A: Arm>(spec: &TrialSpec) -> ChildReport {
 
 /// Settles what the process is before the heap is opened.
 fn settle(spec: &TrialSpec, facts: &mut BTreeMap<String, String>) -> Result<(), String> {
-    limits::die_with_parent();
-    limits::prefer_to_be_killed();
+    limits::die_with_parent().map_err(|why| format!("cannot ask to end with the harness: {why}"))?;
+    // Without it the trial is still right; only the kernel's choice under pressure is less so.
+    let _ = limits::volunteer_for_oom_killer();
     if spec.thp == Thp::Off {
-        limits::thp_off().map_err(|why| format!("cannot switch transparent huge pages off: {why}"))?;
+        limits::disable_thp().map_err(|why| format!("cannot switch transparent huge pages off: {why}"))?;
     }
-    let off = limits::thp_is_off().map_err(|why| format!("cannot read transparent huge pages back: {why}"))?;
+    let off = limits::thp_disabled().map_err(|why| format!("cannot read transparent huge pages back: {why}"))?;
     facts.insert("thp".to_owned(), if off { "off for this process" } else { "as the machine has it" }.to_owned());
     Ok(())
 }
@@ -189,7 +190,7 @@ fn drive<H: Heap, M: Mode>(
     let mut session = Session::new(spec.soft_limit_ms, H::CAPABILITIES.contents, marked);
     // SAFETY: ONE-HEAP: this is the only driver of this process, and `heap` the only heap.
     let mut driver = unsafe { Driver::new(heap, mode) };
-    let result = match spec.memory_limit.map(limits::address_space) {
+    let result = match spec.memory_limit.map(limits::limit_address_space) {
         Some(Err(why)) => Err(Stop::Input(format!("cannot limit the address space: {why}"))),
         _ => workloads::run(&spec.workload, &spec.params, spec.seed, &mut driver, &mut session),
     };

@@ -1,7 +1,6 @@
 //! The measured region, as a workload sees it: start, stop, are we in time, and what was found.
 
-use crate::probe::clock;
-use crate::probe::markers;
+use crate::probe::{clock, markers};
 use crate::probe::usage::Usage;
 use crate::record::{FileRow, Outcome};
 use contract::OutOfMemory;
@@ -130,22 +129,22 @@ impl Session {
     /// The clock runs from here. Whatever costs a system call comes before the markers and the clock.
     pub fn start(&mut self) {
         self.begun.usage = Usage::now();
-        self.begun.cpu_ns = clock::cpu_ns();
+        self.begun.cpu_ns = clock::process_cpu_ns();
         if self.marked {
             markers::begin();
         }
         MEASURING.store(true, Ordering::Relaxed);
-        self.begun.wall_ns = clock::wall_ns();
+        self.begun.wall_ns = clock::monotonic_ns();
     }
 
     /// The clock stops here.
     pub fn stop(&mut self) {
-        self.totals.wall_ns += clock::wall_ns() - self.begun.wall_ns;
+        self.totals.wall_ns += clock::monotonic_ns() - self.begun.wall_ns;
         MEASURING.store(false, Ordering::Relaxed);
         if self.marked {
             markers::end();
         }
-        self.totals.cpu_ns += clock::cpu_ns() - self.begun.cpu_ns;
+        self.totals.cpu_ns += clock::process_cpu_ns() - self.begun.cpu_ns;
         self.totals.usage = self.totals.usage.plus(&Usage::now().since(&self.begun.usage));
     }
 
@@ -167,7 +166,7 @@ impl Session {
     /// [`Stop`] once the trial or the file has had its time.
     #[inline]
     pub fn in_time(&self) -> Result<(), Stop> {
-        let here = clock::wall_ns() - self.begun.wall_ns;
+        let here = clock::monotonic_ns() - self.begun.wall_ns;
         let trial = self.totals.wall_ns + here;
         if trial > self.limit_ns {
             return Err(Stop::TrialTimedOut(self.limit_ns / MS));

@@ -2,7 +2,9 @@
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{read, retry_on_intr, write};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{
+    Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit,
+};
 use rustix::thread::{disable_transparent_huge_pages, transparent_huge_pages_are_disabled};
 use std::ffi::CStr;
 use std::io;
@@ -26,6 +28,14 @@ pub fn disable_thp() -> io::Result<()> {
 /// What the kernel says.
 pub fn thp_disabled() -> io::Result<bool> {
     Ok(transparent_huge_pages_are_disabled()?)
+}
+
+/// Has the kernel kill this process when the one that started it ends, so that no child outlives a killed harness.
+///
+/// # Errors
+/// What the kernel says.
+pub fn die_with_parent() -> io::Result<()> {
+    Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
 /// Makes this process the first that the kernel kills when memory runs out, so that it takes nobody with it.

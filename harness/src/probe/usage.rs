@@ -32,6 +32,19 @@ impl Usage {
         read(libc::RUSAGE_THREAD)
     }
 
+    /// The sum of two differences.
+    #[must_use]
+    pub fn plus(&self, other: &Usage) -> Usage {
+        Usage {
+            user_ns: self.user_ns + other.user_ns,
+            system_ns: self.system_ns + other.system_ns,
+            minflt: self.minflt + other.minflt,
+            majflt: self.majflt + other.majflt,
+            nvcsw: self.nvcsw + other.nvcsw,
+            nivcsw: self.nivcsw + other.nivcsw,
+        }
+    }
+
     /// What has been added since `earlier`.
     pub fn since(&self, earlier: &Usage) -> Usage {
         Usage {
