@@ -6,4 +6,6 @@
 
 pub mod experiment;
 pub mod record;
+pub mod size;
+pub mod stats;
 pub mod trial;
