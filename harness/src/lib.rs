@@ -7,4 +7,6 @@
 pub mod experiment;
 pub mod probe;
 pub mod record;
+pub mod size;
+pub mod stats;
 pub mod trial;
