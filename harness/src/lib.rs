@@ -5,6 +5,7 @@
 //! exactly one.
 
 pub mod experiment;
+pub mod input;
 pub mod probe;
 pub mod record;
 pub mod trial;
