@@ -10,7 +10,7 @@ use super::WorkloadDef;
 use super::params::{self, BadParam, Kind, ParamDef};
 use crate::arms::ArmDef;
 use crate::child::session::{Session, Stop};
-use crate::input::corpus::{self, Corpus};
+use crate::input::corpus::Corpus;
 use crate::input::{lines, tree};
 use crate::probe::mapping::Mapping;
 use crate::record::FileRow;
@@ -36,7 +36,7 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
             default: None,
             what: "seeded input: lines of 20-120 bytes; a newline every 256 bytes; every 64 KiB; none at all",
         },
-        ParamDef { name: "size", kind: Kind::Size(1, 4 << 30), default: None, what: "bytes of the seeded input" },
+        ParamDef { name: "size", kind: Kind::Size(1, 2 << 30), default: None, what: "bytes of the seeded input" },
         ParamDef {
             name: "root",
             kind: Kind::ExistingPath,
@@ -81,8 +81,7 @@ fn check(params: &Params) -> Result<(), BadParam> {
 
 fn footprint(params: &Params, arm: &ArmDef) -> u64 {
     let largest = match params.get("root") {
-        Some(root) => tree::walk(Path::new(root))
-            .map_or(0, |found| found.files.iter().map(|file| file.size).max().unwrap_or(0)),
+        Some(root) => tree::walk(Path::new(root)).map_or(0, |found| found.largest()),
         None => params::bytes(params, "size"),
     };
     // The input, its table of line lengths and the handles of the kept lines are the child's own.
@@ -115,7 +114,7 @@ pub(super) fn run<H: Heap, M: Mode>(
                 .ok_or_else(|| Stop::Input("walker needs a corpus or a root".to_owned()))?;
             let mut text = Mapping::new(params::bytes(params, "size") as usize)
                 .map_err(|why| Stop::Input(format!("cannot map the input: {why}")))?;
-            corpus::fill(kind, seed, text.as_mut_slice());
+            kind.fill(seed, text.as_mut_slice());
             walk.file(&format!("corpus:{kind}"), text.as_slice(), driver, session)
         }
         Some(root) => walk.tree(Path::new(root), driver, session),
@@ -141,17 +140,16 @@ impl Walk {
     ) -> Result<(), Stop> {
         let found = tree::walk(root).map_err(|why| Stop::Input(why.to_string()))?;
         session.found.skipped = found.skipped.clone();
-        let largest = found.files.iter().map(|file| file.size).max().unwrap_or(0);
-        let mut room = Mapping::new((largest as usize).max(1))
+        let mut room = Mapping::new((found.largest() as usize).max(1))
             .map_err(|why| Stop::Input(format!("cannot map the input: {why}")))?;
         // One file that runs out of memory or time does not end the walk, as it did not in 2007; the trial remembers
         // the first such ending.
         let mut ended = Ok(());
         for file in &found.files {
-            let read = match tree::read_file(root, file, room.as_mut_slice()) {
+            let read = match found.read(file, room.as_mut_slice()) {
                 Ok(read) => read,
                 Err(reason) => {
-                    session.skip(&reason.to_string());
+                    reason.count_in(&mut session.found.skipped);
                     continue;
                 }
             };
@@ -176,7 +174,7 @@ impl Walk {
         driver: &mut Driver<H, M>,
         session: &mut Session,
     ) -> Result<(), Stop> {
-        lines::split(text, &mut self.lengths);
+        lines::split(text, &mut self.lengths).map_err(|why| Stop::Input(format!("{name}: {why}")))?;
         let mut kept = std::mem::take(&mut self.kept);
         kept.reserve(self.lengths.len());
         let this = File { name, text, lengths: &self.lengths, limit_ns: self.file_limit_ns };
