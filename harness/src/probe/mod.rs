@@ -10,6 +10,7 @@
 
 pub mod clock;
 pub mod limits;
+pub mod machine;
 pub mod mapping;
 pub mod markers;
 pub mod strace;

@@ -4,12 +4,12 @@
 //! up. A second reading of the same log tells which moves of blocks the kernel made by changing page tables: glibc
 //! grows a large block by mremap, and such a move copies nothing.
 
+use crate::probe::machine::find_program_in;
 use crate::probe::markers;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{self, BufRead};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -22,12 +22,7 @@ pub fn locate() -> Result<PathBuf, String> {
 }
 
 fn locate_in(path: &OsStr) -> Result<PathBuf, String> {
-    std::env::split_paths(path)
-        .map(|folder| folder.join("strace"))
-        .find(|file| {
-            file.metadata()
-                .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
-        })
+    find_program_in(path, "strace")
         .ok_or_else(|| "strace is not on PATH; install it with: apt-get install strace".to_owned())
 }
 
