@@ -5,7 +5,12 @@
 //! exactly one.
 
 pub mod experiment;
+pub mod metric;
+pub mod nearest;
 pub mod record;
 pub mod size;
 pub mod stats;
+pub mod summary;
+#[cfg(test)]
+mod synthetic;
 pub mod trial;
