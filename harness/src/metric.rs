@@ -199,6 +199,16 @@ pub const TABLE: &[Metric] = {
 /// Page faults differ by so many between two runs of the same cell.
 const FAULT_BAND: u64 = 3;
 
+/// Beside its clocks, a time trial tells these too: they cost nothing inside the measured region.
+const IN_TIME_TOO: [&str; 6] = [
+    "ops",
+    "appended_bytes",
+    "input_bytes",
+    "reached_bytes",
+    "minflt",
+    "majflt",
+];
+
 /// A name that is no metric.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownMetric {
@@ -301,9 +311,10 @@ impl Expression {
     }
 
     /// The protocol whose trials it is read from, of those that a grid has: clocks from time trials, all else from
-    /// the census where there is one.
+    /// the census, but what time trials tell too may come from them where there is no census.
     pub fn protocol(&self, of: &[Protocol]) -> Protocol {
-        if self.is_time() || !of.contains(&Protocol::Census) {
+        let in_time_too = self.names().all(|name| IN_TIME_TOO.contains(&name));
+        if self.is_time() || (in_time_too && !of.contains(&Protocol::Census)) {
             Protocol::Time
         } else {
             Protocol::Census
