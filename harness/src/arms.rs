@@ -2,7 +2,7 @@
 //!
 //! Grammar, everywhere: `id[:knob=value,...]`, e.g. `tcmalloc-google:sampling=0`.
 
-use crate::nearest::nearest;
+use crate::nearest::suggest;
 use crate::size;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -177,7 +177,7 @@ impl Arm {
     pub fn parse(text: &str) -> Result<Arm, BadArm> {
         let (id, settings) = text.split_once(':').map_or((text, None), |(id, rest)| (id, Some(rest)));
         let def = ARMS.iter().find(|arm| arm.id == id).ok_or_else(|| {
-            BadArm(format!("unknown allocator `{id}`: {}", nearest(id, &names())))
+            BadArm(format!("unknown allocator `{id}`: {}", suggest(id, &names())))
         })?;
         let mut knobs = BTreeMap::new();
         for setting in settings.into_iter().flat_map(|rest| rest.split(',')) {
@@ -186,7 +186,7 @@ impl Arm {
                 .ok_or_else(|| BadArm(format!("`{text}`: `{setting}` is not knob=value")))?;
             let known: Vec<&str> = def.knobs.iter().map(|knob| knob.name).collect();
             let knob = def.knobs.iter().find(|knob| knob.name == name).ok_or_else(|| {
-                BadArm(format!("`{text}`: {id} has no knob `{name}`: {}", nearest(name, &known)))
+                BadArm(format!("`{text}`: {id} has no knob `{name}`: {}", suggest(name, &known)))
             })?;
             let number = knob.number(value).map_err(|why| BadArm(format!("`{text}`: {why}")))?;
             if knobs.insert(name.to_owned(), number.to_string()).is_some() {

@@ -1,7 +1,7 @@
 //! The experiments that come with heaplab, and files of the user's own.
 
 use crate::experiment::{DefinitionError, Experiment};
-use crate::nearest::nearest;
+use crate::nearest::suggest;
 use std::fmt;
 use std::path::Path;
 
@@ -47,7 +47,7 @@ pub fn find(name: &str) -> Result<(Experiment, String), Missing> {
             let known: Vec<&str> = BUILT_IN.iter().map(|(id, _)| *id).collect();
             Missing::Unknown(format!(
                 "unknown experiment `{name}`: {} (a file of your own is named with its .toml)",
-                nearest(name, &known)
+                suggest(name, &known)
             ))
         })?;
         ((*text).to_owned(), format!("{id}.toml"))

@@ -6,8 +6,11 @@
 
 pub mod arms;
 pub mod child;
+pub mod cli;
+pub mod definitions;
 pub mod experiment;
 pub mod input;
+pub mod metric;
 pub mod nearest;
 pub mod plan;
 pub mod probe;
@@ -15,6 +18,9 @@ pub mod record;
 pub mod run;
 pub mod size;
 pub mod stats;
+pub mod summary;
+#[cfg(test)]
+mod synthetic;
 pub mod trial;
 pub mod workloads;
 

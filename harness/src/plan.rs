@@ -276,7 +276,7 @@ fn unknown_setting(experiment: &Experiment, name: &str) -> BadPlan {
         .collect();
     known.sort_unstable();
     known.dedup();
-    BadPlan(format!("--set {name}: no workload of {} has it: {}", experiment.id, crate::nearest::nearest(name, &known)))
+    BadPlan(format!("--set {name}: no workload of {} has it: {}", experiment.id, crate::nearest::suggest(name, &known)))
 }
 
 fn overrides(options: &Options) -> Vec<String> {

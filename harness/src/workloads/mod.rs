@@ -8,7 +8,7 @@ pub mod walker;
 
 use crate::arms::ArmDef;
 use crate::child::session::{Session, Stop};
-use crate::nearest::nearest;
+use crate::nearest::suggest;
 use crate::trial::Params;
 use contract::{Driver, Heap, Mode};
 use params::{BadParam, ParamDef};
@@ -57,7 +57,7 @@ pub fn run<H: Heap, M: Mode>(
 pub fn find(id: &str) -> Result<&'static WorkloadDef, BadParam> {
     WORKLOADS.iter().find(|workload| workload.id == id).ok_or_else(|| {
         let known: Vec<&str> = WORKLOADS.iter().map(|workload| workload.id).collect();
-        BadParam(format!("unknown workload `{id}`: {}", nearest(id, &known)))
+        BadParam(format!("unknown workload `{id}`: {}", suggest(id, &known)))
     })
 }
 
@@ -88,7 +88,7 @@ impl WorkloadDef {
     pub fn param(&self, name: &str) -> Result<&'static ParamDef, BadParam> {
         self.params.iter().find(|def| def.name == name).ok_or_else(|| {
             let known: Vec<&str> = self.params.iter().map(|def| def.name).collect();
-            BadParam(format!("{} has no parameter `{name}`: {}", self.id, nearest(name, &known)))
+            BadParam(format!("{} has no parameter `{name}`: {}", self.id, suggest(name, &known)))
         })
     }
 }

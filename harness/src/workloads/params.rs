@@ -1,6 +1,6 @@
 //! Parameters of a workload: what they are called, what they may be, and the messages when they are not.
 
-use crate::nearest::nearest;
+use crate::nearest::suggest;
 use crate::size;
 use crate::trial::Params;
 use std::fmt;
@@ -54,7 +54,7 @@ impl ParamDef {
         match self.kind {
             Kind::Choice(words) if words.contains(&value) => Ok(value.to_owned()),
             Kind::Choice(words) => {
-                Err(BadParam(format!("parameter `{}` has no value `{value}`: {}", self.name, nearest(value, words))))
+                Err(BadParam(format!("parameter `{}` has no value `{value}`: {}", self.name, suggest(value, words))))
             }
             Kind::Size(min, max) => match size::parse_bytes(value) {
                 Ok(bytes) if (min..=max).contains(&bytes) => Ok(size::format_bytes(bytes)),
