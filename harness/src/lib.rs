@@ -15,6 +15,7 @@ pub mod nearest;
 pub mod plan;
 pub mod probe;
 pub mod record;
+pub mod report;
 pub mod run;
 pub mod size;
 pub mod stats;

@@ -4,7 +4,7 @@ use super::{Failure, children, print, print_json};
 use crate::arms::{ARMS, ArmDef};
 use crate::definitions;
 use crate::plan::{self, Options};
-use crate::probe::machine::Machine;
+use crate::run::env::Environment;
 use crate::trial::Receipt;
 use crate::workloads::WORKLOADS;
 use crate::workloads::params::Kind;
@@ -150,14 +150,16 @@ fn experiments() -> Result<(&'static str, Value, String), Failure> {
 }
 
 fn machine() -> Result<(&'static str, Value, String), Failure> {
-    let machine = Machine::capture();
-    let value = serde_json::to_value(&machine).map_err(|why| Failure::Check(why.to_string()))?;
-    let mut text = String::from("This machine\n");
-    for (name, fact) in value.as_object().into_iter().flatten() {
+    let environment = Environment::read();
+    let value = serde_json::to_value(&environment).map_err(|why| Failure::Check(why.to_string()))?;
+    let mut text = String::from("This machine and this build\n");
+    let outer = value.as_object().into_iter().flatten().filter(|(name, _)| !matches!(name.as_str(), "machine" | "warnings"));
+    let inner = value.get("machine").and_then(Value::as_object).into_iter().flatten();
+    for (name, fact) in outer.chain(inner) {
         let fact = fact.as_str().map_or_else(|| fact.to_string(), str::to_owned);
         let _ = writeln!(text, "  {name:<24} {fact}");
     }
-    for warning in machine.warnings() {
+    for warning in &environment.warnings {
         let _ = writeln!(text, "  warning: {warning}");
     }
     Ok(("env", value, text))

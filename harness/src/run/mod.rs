@@ -1,5 +1,6 @@
 //! Runs a plan: one fresh child a trial, one record a trial, whatever happens.
 
+pub mod env;
 pub mod folder;
 pub mod interrupt;
 pub mod progress;
