@@ -82,6 +82,21 @@ pub fn limit_address_space(more: u64) -> io::Result<u64> {
     Ok(limit)
 }
 
+/// Takes the limit of [`limit_address_space`] back, up to the hard limit that was in force before.
+///
+/// # Errors
+/// What the kernel says.
+pub fn lift_address_space_limit() -> io::Result<()> {
+    let hard = getrlimit(Resource::As).maximum;
+    Ok(setrlimit(
+        Resource::As,
+        Rlimit {
+            current: hard,
+            maximum: hard,
+        },
+    )?)
+}
+
 /// Bytes of address space that this process holds, from `/proc/self/statm`.
 ///
 /// # Errors
