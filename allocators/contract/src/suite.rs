@@ -8,7 +8,7 @@ mod raw;
 mod rules;
 mod stream;
 
-pub use identity::{Identity, identity};
+pub use identity::{Identity, alone, identity};
 pub use stream::{Failure, random_stream};
 
 use crate::Heap;

@@ -2,6 +2,7 @@
 
 use crate::Heap;
 use core::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What two sets of books said around 1000 blocks of 64 KiB. Bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,4 +97,11 @@ pub fn identity<H: Heap>(
         own_rise: own_after.wrapping_sub(own_before).cast_signed(),
         foreign_rise: foreign_after.wrapping_sub(foreign_before).cast_signed(),
     })
+}
+
+/// Held by a test while it reads books: they are the process's, so those tests take turns.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    // A test that failed has nothing to leave behind.
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
