@@ -4,6 +4,7 @@
 //!, report. This library links no allocator under test; each `child_*` binary links
 //! exactly one.
 
+pub mod claims;
 pub mod experiment;
 pub mod metric;
 pub mod nearest;
