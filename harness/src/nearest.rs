@@ -24,6 +24,16 @@ pub fn nearest_text<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
     }
 }
 
+/// What to say after "unknown x": `did you mean a or b?`, or the whole list where nothing is near.
+pub fn suggest(word: &str, known: &[&str]) -> String {
+    let near = nearest(word, known.iter().copied());
+    match (near.is_empty(), known.is_empty()) {
+        (_, true) => "there are none".to_owned(),
+        (true, false) => format!("known are {}", known.join(", ")),
+        (false, false) => format!("did you mean {}?", near.join(" or ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,5 +46,8 @@ mod tests {
         assert!(nearest("zzz", known).is_empty());
         assert_eq!(nearest_text("zzz", known), "");
         assert_eq!(nearest_text("nul", known), "; nearest: null");
+        assert_eq!(suggest("nul", &known), "did you mean null?");
+        assert_eq!(suggest("zzz", &known), "known are jemalloc, mimalloc, system, null");
+        assert_eq!(suggest("zzz", &[]), "there are none");
     }
 }

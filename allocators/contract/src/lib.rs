@@ -14,6 +14,7 @@ mod block;
 mod counted;
 mod driver;
 mod heap;
+mod knob;
 mod shadow;
 #[cfg(feature = "suite")]
 pub mod suite;
@@ -22,4 +23,5 @@ pub use block::Block;
 pub use counted::{Counted, Counts, Move};
 pub use driver::{Driver, Mode, OutOfMemory, Plain};
 pub use heap::{Arm, Capabilities, Heap, Receipt, Refused, SelfStats};
+pub use knob::{Knobs, parse_bytes};
 pub use shadow::{Broken, Canary};

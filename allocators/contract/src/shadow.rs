@@ -11,3 +11,13 @@ pub enum Broken {}
 pub struct Canary {}
 
 impl Mode for Canary {}
+impl Canary {
+    pub fn broken(&self) -> Option<&Broken> {
+        None
+    }
+}
+impl core::fmt::Display for Broken {
+    fn fmt(&self, _f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match *self {}
+    }
+}

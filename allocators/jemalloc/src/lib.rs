@@ -1,1 +1,178 @@
-use tikv_jemalloc_sys as _;
+//! The arm `jemalloc`: jemalloc 5 through its C entry points, prefixed `_rjem_`.
+#![warn(missing_docs)]
+
+mod control;
+
+use contract::{Arm, Capabilities, Heap, Knobs, Receipt, Refused, SelfStats};
+use tikv_jemalloc_sys as je;
+
+/// jemalloc's number for "all arenas" in `arena.<i>.*` (MALLCTL_ARENAS_ALL).
+const ALL_ARENAS: &str = "4096";
+
+/// jemalloc. The state is the library's.
+#[derive(Debug)]
+pub struct Jemalloc(());
+
+/// Sets a decay time for the arenas that there are and those to come, and reads both defaults back. Milliseconds;
+/// 0 gives back at once, -1 never.
+fn set_decay(knob: &str, ms: i64) -> Result<(), Refused> {
+    let value =
+        isize::try_from(ms).map_err(|_| Refused::Knob(format!("{knob}={ms}: out of range")))?;
+    let refused = |why: String| Refused::Knob(format!("{knob}={ms}: {why}"));
+    control::write::<isize>(&format!("arenas.{knob}"), value).map_err(refused)?;
+    control::write::<isize>(&format!("arena.{ALL_ARENAS}.{knob}"), value).map_err(refused)?;
+    for name in [format!("arenas.{knob}"), format!("arena.0.{knob}")] {
+        let got = control::read::<isize>(&name).map_err(refused)?;
+        if got != value {
+            return Err(refused(format!("{name} reads back as {got}")));
+        }
+    }
+    Ok(())
+}
+
+impl Arm for Jemalloc {
+    fn open(id: &str, knobs: &[(String, String)]) -> Result<Self, Refused> {
+        let mut knobs = Knobs::new(knobs);
+        let dirty = knobs.signed("dirty_decay_ms")?;
+        let muzzy = knobs.signed("muzzy_decay_ms")?;
+        knobs.finish(id)?;
+        if let Some(ms) = dirty {
+            set_decay("dirty_decay_ms", ms)?;
+        }
+        if let Some(ms) = muzzy {
+            set_decay("muzzy_decay_ms", ms)?;
+        }
+        Ok(Jemalloc(()))
+    }
+}
+
+/// The flags of `sdallocx` for a block asked with `align`: MALLOCX_ALIGN, which is log2. 1 (a block of malloc) and
+/// whatever the size class of `size` is aligned to anyway need none.
+#[inline]
+fn flags(size: usize, align: usize) -> core::ffi::c_int {
+    if align <= 16 && align <= size {
+        0
+    } else {
+        align.trailing_zeros() as core::ffi::c_int
+    }
+}
+
+// SAFETY: the methods are jemalloc's own, whose contract is the trait's.
+unsafe impl Heap for Jemalloc {
+    const CAPABILITIES: Capabilities = Capabilities {
+        threads: true,
+        sized: true,
+        usable: true,
+        trim: true,
+        contents: true,
+    };
+
+    #[inline]
+    fn malloc(&self, size: usize) -> *mut u8 {
+        // SAFETY: malloc has no preconditions.
+        unsafe { je::malloc(size).cast() }
+    }
+
+    #[inline]
+    fn calloc(&self, count: usize, size: usize) -> *mut u8 {
+        // SAFETY: calloc has no preconditions; it answers null if the product overflows.
+        unsafe { je::calloc(count, size).cast() }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, p: *mut u8, _old: usize, new: usize) -> *mut u8 {
+        // SAFETY: the caller's promise: `p` is a live block of this heap.
+        unsafe { je::realloc(p.cast(), new).cast() }
+    }
+
+    #[inline]
+    unsafe fn free(&self, p: *mut u8) {
+        // SAFETY: the caller's promise: `p` is a live block of this heap.
+        unsafe { je::free(p.cast()) }
+    }
+
+    #[inline]
+    unsafe fn free_sized(&self, p: *mut u8, size: usize, align: usize) {
+        // SAFETY: the caller's promise: `p` is live and was asked with `size` and `align`. jemalloc's realloc always
+        // leaves a block in the class of its new size, so the class follows from the two.
+        unsafe { je::sdallocx(p.cast(), size, flags(size, align)) }
+    }
+
+    #[inline]
+    fn aligned(&self, align: usize, size: usize) -> *mut u8 {
+        // SAFETY: no preconditions; jemalloc takes any size with any power of two.
+        unsafe { je::aligned_alloc(align, size).cast() }
+    }
+
+    #[inline]
+    unsafe fn usable(&self, p: *mut u8) -> Option<usize> {
+        // SAFETY: the caller's promise: `p` is a live block of this heap.
+        Some(unsafe { je::malloc_usable_size(p.cast_const().cast()) })
+    }
+
+    fn trim(&self) -> bool {
+        control::act(&format!("arena.{ALL_ARENAS}.purge")).is_ok()
+    }
+
+    fn stats(&self) -> SelfStats {
+        // jemalloc's figures are a snapshot that is taken anew when the epoch is written.
+        if control::write::<u64>("epoch", 1).is_err() {
+            return SelfStats::default();
+        }
+        let figure = |name: &str| control::read::<usize>(name).ok().map(|bytes| bytes as u64);
+        SelfStats {
+            allocated: figure("stats.allocated"),
+            mapped: figure("stats.mapped"),
+            resident: figure("stats.resident"),
+            extra: Vec::new(),
+        }
+    }
+
+    fn receipt(&self) -> Receipt {
+        Receipt {
+            allocator: "jemalloc".into(),
+            version: control::told::<control::Text>("version"),
+            build: vec![
+                (
+                    "source".into(),
+                    concat!("tikv-jemalloc-sys ", env!("HEAPLAB_SYS_VERSION")).into(),
+                ),
+                ("config.debug".into(), control::told::<bool>("config.debug")),
+                ("config.fill".into(), control::told::<bool>("config.fill")),
+                ("config.prof".into(), control::told::<bool>("config.prof")),
+                ("config.stats".into(), control::told::<bool>("config.stats")),
+                (
+                    "config.opt_safety_checks".into(),
+                    control::told::<bool>("config.opt_safety_checks"),
+                ),
+                (
+                    "config.malloc_conf".into(),
+                    control::told::<control::Text>("config.malloc_conf"),
+                ),
+            ],
+            knobs: ["dirty_decay_ms", "muzzy_decay_ms"]
+                .map(|knob| {
+                    (
+                        knob.to_string(),
+                        control::told::<isize>(&format!("arenas.{knob}")),
+                    )
+                })
+                .to_vec(),
+            facts: vec![
+                ("opt.narenas".into(), control::told::<u32>("opt.narenas")),
+                ("opt.thp".into(), control::told::<control::Text>("opt.thp")),
+                (
+                    "opt.metadata_thp".into(),
+                    control::told::<control::Text>("opt.metadata_thp"),
+                ),
+                (
+                    "opt.background_thread".into(),
+                    control::told::<bool>("opt.background_thread"),
+                ),
+                ("opt.tcache".into(), control::told::<bool>("opt.tcache")),
+                ("opt.retain".into(), control::told::<bool>("opt.retain")),
+                ("arenas.page".into(), control::told::<usize>("arenas.page")),
+            ],
+        }
+    }
+}
