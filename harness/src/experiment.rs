@@ -769,4 +769,29 @@ max = 0.05
             "{error}"
         );
     }
+
+    #[test]
+    fn the_experiments_that_come_with_heaplab_are_good() {
+        for (name, text) in [
+            (
+                "walker-2007",
+                include_str!("../experiments/walker-2007.toml"),
+            ),
+            (
+                "growth-today",
+                include_str!("../experiments/growth-today.toml"),
+            ),
+        ] {
+            match Experiment::parse(text, &format!("{name}.toml")) {
+                Ok(experiment) => {
+                    assert_eq!(experiment.id, name);
+                    assert!(
+                        experiment.grids.iter().any(|g| !g.points(true).is_empty()),
+                        "{name}"
+                    );
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
 }

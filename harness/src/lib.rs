@@ -6,6 +6,7 @@
 
 pub mod arms;
 pub mod child;
+pub mod claims;
 pub mod cli;
 pub mod definitions;
 pub mod experiment;

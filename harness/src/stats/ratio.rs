@@ -22,6 +22,8 @@ use serde::Serialize;
 pub const RESAMPLES: usize = 10_000;
 /// Level of every interval.
 pub const LEVEL: f64 = 0.95;
+/// Seed of every bootstrap, so that the same records give the same intervals.
+pub const SEED: u64 = 2007;
 /// Fewest blocks on which anything is decided.
 pub const MIN_BLOCKS: usize = 6;
 
