@@ -140,6 +140,7 @@ pub static ARMS: &[ArmDef] = &[
     ArmDef { test_only: true, ..arm("faulty-absent", "child_faulty", true, "test child: its allocator is missing") },
     ArmDef { test_only: true, ..arm("faulty-slow", "child_faulty", true, "test child: 1 ms a call, stops at its limit") },
     ArmDef { test_only: true, ..arm("audit", "child_audit", true, "test child: counts every malloc of the process") },
+    ArmDef { test_only: true, ..arm("audit-strdup", "child_audit", true, "test child: that, and the C library calls once") },
 ];
 
 /// An arm as it is run: its definition, knobs and, for the baseline's second run, a mark.

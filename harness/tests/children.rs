@@ -33,7 +33,7 @@ fn mark(arm: &str) -> Option<Mark> {
         "tcmalloc-2007" => Mark::Crate("13tcmalloc_2007"),
         "bump" => Mark::Defines("heaplab_bump_malloc"),
         "null" => Mark::Defines("heaplab_null_malloc"),
-        "audit" => Mark::Defines("malloc"),
+        "audit" | "audit-strdup" => Mark::Defines("malloc"),
         _ if arm.starts_with("faulty-") => Mark::Nothing,
         _ => return None,
     })
