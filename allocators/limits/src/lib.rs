@@ -5,8 +5,8 @@
 //! are, so that the difference between them and those is the allocator and not the way it is called. The functions
 //! have exported names, so that a loop written in C can be run over the very same ones.
 //!
-//! Their state is one per thread, as a C allocator's thread cache is, and takes an instruction to reach; the heaps are
-//! neither `Send` nor `Sync`, so a heap never meets another thread's state.
+//! `bump` keeps its state per thread, as a C allocator's thread cache is, `null` in plain statics; the heaps are neither
+//! `Send` nor `Sync`, so neither meets another thread.
 #![warn(missing_docs)]
 
 mod bump;
