@@ -105,8 +105,7 @@ impl fmt::Display for BadPlan {
 impl std::error::Error for BadPlan {}
 
 /// One point of a grid: a workload with all its parameters.
-struct Point<'e> {
-    grid: &'e Grid,
+struct Point {
     workload: &'static WorkloadDef,
     params: Params,
 }
@@ -196,7 +195,7 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
 }
 
 /// Parameters that may be left to the command line: a definition without input is completed by `--set`.
-fn points<'e>(grid: &'e Grid, options: &Options, used: &mut [bool]) -> Result<Vec<Point<'e>>, String> {
+fn points(grid: &Grid, options: &Options, used: &mut [bool]) -> Result<Vec<Point>, String> {
     let workload = workloads::find(&grid.workload).map_err(|e| e.0)?;
     let mut axes: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let quick = grid.quick.iter().filter(|_| options.quick).flatten();
@@ -221,7 +220,7 @@ fn points<'e>(grid: &'e Grid, options: &Options, used: &mut [bool]) -> Result<Ve
     }
     params
         .into_iter()
-        .map(|given| Ok(Point { grid, workload, params: workload.resolve(&given).map_err(|e| e.0)? }))
+        .map(|given| Ok(Point { workload, params: workload.resolve(&given).map_err(|e| e.0)? }))
         .collect()
 }
 

@@ -15,6 +15,7 @@ mod counted;
 mod driver;
 mod heap;
 mod knob;
+mod opaque;
 mod shadow;
 #[cfg(feature = "suite")]
 pub mod suite;
@@ -24,4 +25,5 @@ pub use counted::{Counted, Counts, Move};
 pub use driver::{Driver, Mode, OutOfMemory, Plain};
 pub use heap::{Arm, Capabilities, Heap, Receipt, Refused, SelfStats};
 pub use knob::{Knobs, parse_bytes};
-pub use shadow::{Broken, Canary};
+pub use opaque::opaque;
+pub use shadow::{Broken, Canary, Noticed};

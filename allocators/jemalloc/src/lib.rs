@@ -13,18 +13,25 @@ const ALL_ARENAS: &str = "4096";
 #[derive(Debug)]
 pub struct Jemalloc(());
 
-/// Sets a decay time for the arenas that there are and those to come, and reads both defaults back. Milliseconds;
-/// 0 gives back at once, -1 never.
+/// Sets a decay time for arenas to come and for those that there are, and reads each back. Milliseconds; 0 gives back
+/// at once, -1 never. (There is no "all arenas" for decay times.)
 fn set_decay(knob: &str, ms: i64) -> Result<(), Refused> {
-    let value =
-        isize::try_from(ms).map_err(|_| Refused::Knob(format!("{knob}={ms}: out of range")))?;
     let refused = |why: String| Refused::Knob(format!("{knob}={ms}: {why}"));
-    control::write::<isize>(&format!("arenas.{knob}"), value).map_err(refused)?;
-    control::write::<isize>(&format!("arena.{ALL_ARENAS}.{knob}"), value).map_err(refused)?;
-    for name in [format!("arenas.{knob}"), format!("arena.0.{knob}")] {
+    let value = isize::try_from(ms).map_err(|_| refused("out of range".into()))?;
+    let set = |name: String| -> Result<(), Refused> {
+        control::write::<isize>(&name, value).map_err(refused)?;
         let got = control::read::<isize>(&name).map_err(refused)?;
-        if got != value {
-            return Err(refused(format!("{name} reads back as {got}")));
+        if got == value {
+            Ok(())
+        } else {
+            Err(refused(format!("{name} reads back as {got}")))
+        }
+    };
+    set(format!("arenas.{knob}"))?;
+    let arenas = control::read::<u32>("arenas.narenas").map_err(refused)?;
+    for arena in 0..arenas {
+        if control::read::<bool>(&format!("arena.{arena}.initialized")).map_err(refused)? {
+            set(format!("arena.{arena}.{knob}"))?;
         }
     }
     Ok(())

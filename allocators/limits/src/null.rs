@@ -3,53 +3,49 @@
 //! The lower bound for time: no list, no header, no fault. Blocks overlap as soon as the ring has come round, so
 //! contents mean nothing; the ring is touched when it is opened, so its memory figures mean nothing either.
 
+use crate::claim::{Claim, Claimed};
 use crate::mapping::Mapping;
 use contract::{Arm, Capabilities, Heap, Knobs, Receipt, Refused, SelfStats};
-use core::cell::Cell;
-use core::marker::PhantomData;
 use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// Enough for a block grown to 64 MiB.
 const DEFAULT_RING: usize = 128 << 20;
 /// A limit only on what is touched at the start.
 const MAX_RING: usize = 16 << 30;
 
-/// Invariant RING: all null, or `start <= next <= end`, all in one live mapping, 16-aligned.
-struct Ring {
-    next: Cell<*mut u8>,
-    end: Cell<*mut u8>,
-    start: Cell<*mut u8>,
-}
+/// The one ring. Read and written one by one and relaxed, which costs what a plain variable costs: only the thread
+/// that has it open uses it.
+///
+/// Invariant RING: all null, or `START <= NEXT <= END`, all in one live mapping, 16-aligned.
+static START: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+static NEXT: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+static END: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
-thread_local! {
-    static RING: Ring = const {
-        Ring { next: Cell::new(ptr::null_mut()), end: Cell::new(ptr::null_mut()), start: Cell::new(ptr::null_mut()) }
-    };
-}
+static CLAIM: Claim = Claim::new();
 
-/// The next `size` bytes of the ring; null if it has not so many, or none is open on this thread.
+/// The next `size` bytes of the ring; null if it has not so many, or none is open.
 #[inline(never)]
 #[unsafe(no_mangle)]
 pub extern "C" fn heaplab_null_malloc(size: usize) -> *mut u8 {
-    RING.with(|ring| {
-        let at = ring.next.get();
-        if size > ring.end.get().addr() - at.addr() {
-            return around(ring, size);
-        }
-        // In the ring by RING: `end` is 16-aligned, so `size` rounded up to 16 still fits.
-        ring.next.set(at.wrapping_add((size + 15) & !15));
-        at
-    })
+    let at = NEXT.load(Relaxed);
+    if size > END.load(Relaxed).addr() - at.addr() {
+        return around(size);
+    }
+    // In the ring by RING: `END` is 16-aligned, so `size` rounded up to 16 still fits.
+    NEXT.store(at.wrapping_add((size + 15) & !15), Relaxed);
+    at
 }
 
+/// `size` bytes from the start of the ring.
 #[cold]
 #[inline(never)]
-fn around(ring: &Ring, size: usize) -> *mut u8 {
-    let at = ring.start.get();
-    if size > ring.end.get().addr() - at.addr() || at.is_null() {
+fn around(size: usize) -> *mut u8 {
+    let at = START.load(Relaxed);
+    if size > END.load(Relaxed).addr() - at.addr() || at.is_null() {
         return refuse();
     }
-    ring.next.set(at.wrapping_add((size + 15) & !15));
+    NEXT.store(at.wrapping_add((size + 15) & !15), Relaxed);
     at
 }
 
@@ -63,14 +59,12 @@ fn refuse() -> *mut u8 {
 #[inline(never)]
 #[unsafe(no_mangle)]
 pub extern "C" fn heaplab_null_realloc(p: *mut u8, size: usize) -> *mut u8 {
-    RING.with(|ring| {
-        // `p` is in the ring, so the difference does not wrap.
-        if size <= ring.end.get().addr().wrapping_sub(p.addr()) {
-            p
-        } else {
-            around(ring, size)
-        }
-    })
+    // `p` is in the ring, so the difference does not wrap.
+    if size <= END.load(Relaxed).addr().wrapping_sub(p.addr()) {
+        p
+    } else {
+        around(size)
+    }
 }
 
 /// Forgets the block.
@@ -83,11 +77,11 @@ pub extern "C" fn heaplab_null_free(p: *mut u8) {
     };
 }
 
-/// The ring of this thread, as a heap. Not `Send`: it belongs to the thread that opened it.
+/// The ring, as a heap. Only one is open at a time, and it stays on the thread that opened it.
 #[derive(Debug)]
 pub struct Null {
     ring: Mapping,
-    _of_this_thread: PhantomData<*mut ()>,
+    _claimed: Claimed,
 }
 
 impl Arm for Null {
@@ -106,35 +100,27 @@ impl Arm for Null {
                     ))
                 })?,
         };
-        RING.with(|ring| {
-            if !ring.start.get().is_null() {
-                return Err(Refused::Unavailable(
-                    "null is already open on this thread; close it first".into(),
-                ));
-            }
-            let mapping = Mapping::new(bytes).ok_or_else(|| {
-                Refused::Unavailable(format!("no address space for a ring of {bytes} bytes"))
-            })?;
-            mapping.touch();
-            ring.start.set(mapping.start());
-            ring.next.set(mapping.start());
-            ring.end.set(mapping.start().wrapping_add(bytes));
-            Ok(Null {
-                ring: mapping,
-                _of_this_thread: PhantomData,
-            })
+        let claimed = CLAIM.take("null")?;
+        let ring = Mapping::new(bytes).ok_or_else(|| {
+            Refused::Unavailable(format!("no address space for a ring of {bytes} bytes"))
+        })?;
+        ring.touch();
+        START.store(ring.start(), Relaxed);
+        NEXT.store(ring.start(), Relaxed);
+        END.store(ring.start().wrapping_add(bytes), Relaxed);
+        Ok(Null {
+            ring,
+            _claimed: claimed,
         })
     }
 }
 
 impl Drop for Null {
     fn drop(&mut self) {
-        // RING: the mapping goes right after this.
-        RING.with(|ring| {
-            for end in [&ring.start, &ring.next, &ring.end] {
-                end.set(ptr::null_mut());
-            }
-        });
+        // RING: the mapping goes right after this, and the claim after it.
+        for address in [&START, &NEXT, &END] {
+            address.store(ptr::null_mut(), Relaxed);
+        }
     }
 }
 
@@ -211,6 +197,7 @@ unsafe impl Heap for Null {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use contract::suite::alone;
 
     fn open(ring: &str) -> Null {
         Null::open("null", &[("ring".into(), ring.into())]).expect("opens")
@@ -218,6 +205,7 @@ mod tests {
 
     #[test]
     fn it_goes_round() {
+        let _turn = alone();
         let heap = open("8192");
         let (a, b) = (heap.malloc(1), heap.malloc(8000));
         assert_eq!(b.addr(), a.addr() + 16);
@@ -230,6 +218,7 @@ mod tests {
 
     #[test]
     fn a_block_grows_in_place_to_the_end_of_the_ring() {
+        let _turn = alone();
         let heap = open("8192");
         let (a, b) = (heap.malloc(16), heap.malloc(16));
         // SAFETY: live blocks of these sizes.
@@ -246,7 +235,8 @@ mod tests {
     }
 
     #[test]
-    fn one_at_a_time_on_a_thread() {
+    fn one_at_a_time() {
+        let _turn = alone();
         let first = open("4096");
         assert!(matches!(
             Null::open("null", &[]),

@@ -1,7 +1,7 @@
 //! The arm `system`: the C library's malloc, the baseline of every comparison.
 #![warn(missing_docs)]
 
-use contract::{Arm, Capabilities, Heap, Knobs, Receipt, Refused, SelfStats};
+use contract::{Arm, Capabilities, Heap, Knobs, Receipt, Refused, SelfStats, opaque};
 use core::ffi::CStr;
 
 /// The C library's heap.
@@ -62,19 +62,19 @@ unsafe impl Heap for System {
     #[inline]
     fn malloc(&self, size: usize) -> *mut u8 {
         // SAFETY: malloc has no preconditions.
-        unsafe { libc::malloc(size).cast() }
+        opaque(unsafe { libc::malloc(size) })
     }
 
     #[inline]
     fn calloc(&self, count: usize, size: usize) -> *mut u8 {
         // SAFETY: calloc has no preconditions; it answers null if the product overflows.
-        unsafe { libc::calloc(count, size).cast() }
+        opaque(unsafe { libc::calloc(count, size) })
     }
 
     #[inline]
     unsafe fn realloc(&self, p: *mut u8, _old: usize, new: usize) -> *mut u8 {
         // SAFETY: the caller's promise: `p` is a live block of this heap.
-        unsafe { libc::realloc(p.cast(), new).cast() }
+        opaque(unsafe { libc::realloc(p.cast(), new) })
     }
 
     #[inline]
@@ -86,7 +86,7 @@ unsafe impl Heap for System {
     #[inline]
     fn aligned(&self, align: usize, size: usize) -> *mut u8 {
         // SAFETY: no preconditions; glibc takes any size with any power of two.
-        unsafe { libc::aligned_alloc(align, size).cast() }
+        opaque(unsafe { libc::aligned_alloc(align, size) })
     }
 
     #[inline]

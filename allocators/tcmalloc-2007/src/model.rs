@@ -1,7 +1,7 @@
 //! The rule, over the C library's malloc.
 
 use crate::table::Table;
-use contract::{Arm, Capabilities, Heap, Knobs, Receipt, Refused, SelfStats};
+use contract::{Arm, Capabilities, Heap, Knobs, Receipt, Refused, SelfStats, opaque};
 use core::cell::{Cell, RefCell};
 use core::ffi::CStr;
 use core::ptr;
@@ -117,7 +117,7 @@ impl Tcmalloc2007 {
         let Some(capacity) = self.capacity(size) else {
             return refuse();
         };
-        let p: *mut u8 = base(capacity).cast();
+        let p = opaque(base(capacity));
         if p.is_null() {
             return p;
         }
@@ -200,7 +200,7 @@ unsafe impl Heap for Tcmalloc2007 {
         // SAFETY: malloc has no preconditions.
         let base = |size| unsafe { libc::malloc(size) };
         if size <= SMALL_MAX {
-            base(size).cast()
+            opaque(base(size))
         } else {
             self.large(size, base)
         }
@@ -214,7 +214,7 @@ unsafe impl Heap for Tcmalloc2007 {
         // SAFETY: calloc has no preconditions.
         let base = |size| unsafe { libc::calloc(1, size) };
         if bytes <= SMALL_MAX {
-            base(bytes).cast()
+            opaque(base(bytes))
         } else {
             self.large(bytes, base)
         }
@@ -228,7 +228,7 @@ unsafe impl Heap for Tcmalloc2007 {
             Some(capacity) => unsafe { self.realloc_large(p, capacity, new) },
             // SAFETY: `p` is live by the caller's promise; not in the table, it came from the base and has at most
             // 32 KiB.
-            None if new <= SMALL_MAX => unsafe { libc::realloc(p.cast(), new).cast() },
+            None if new <= SMALL_MAX => opaque(unsafe { libc::realloc(p.cast(), new) }),
             // SAFETY: `p` is live, of `old` bytes, by the caller's promise, and not in the table.
             None => unsafe { self.enter(p, old.min(SMALL_MAX), new) },
         }
@@ -246,7 +246,7 @@ unsafe impl Heap for Tcmalloc2007 {
         // SAFETY: no preconditions; glibc takes any size with any power of two.
         let base = |size| unsafe { libc::aligned_alloc(align, size) };
         if size <= SMALL_MAX {
-            base(size).cast()
+            opaque(base(size))
         } else {
             self.large(size, base)
         }

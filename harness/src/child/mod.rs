@@ -187,13 +187,11 @@ fn drive<H: Heap, M: Mode>(
 ) -> ChildReport {
     warm_up(heap);
     let marked = spec.protocol == Protocol::Census && !spec.verify;
-    let mut session = Session::new(spec.soft_limit_ms, H::CAPABILITIES.contents, marked);
+    let mut session = Session::new(spec.soft_limit_ms, spec.memory_limit, H::CAPABILITIES.contents, marked);
     // SAFETY: ONE-HEAP: this is the only driver of this process, and `heap` the only heap.
     let mut driver = unsafe { Driver::new(heap, mode) };
-    let result = match spec.memory_limit.map(limits::limit_address_space) {
-        Some(Err(why)) => Err(Stop::Input(format!("cannot limit the address space: {why}"))),
-        _ => workloads::run(&spec.workload, &spec.params, spec.seed, &mut driver, &mut session),
-    };
+    let result = workloads::run(&spec.workload, &spec.params, spec.seed, &mut driver, &mut session);
+    let result = session.end().and(result);
     let totals = session.totals();
     let found = session.found;
     let finished = result.is_ok();

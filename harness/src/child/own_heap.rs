@@ -6,6 +6,7 @@
 //! only if they are the last one handed out; large ones have a mapping of their own and are unmapped. A child lives
 //! for one trial, so what is not given back does not matter.
 
+use crate::probe::mapping::mapped_len;
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap_anonymous, mremap, munmap};
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
@@ -62,10 +63,6 @@ fn map(len: usize) -> *mut u8 {
         .map_or(ptr::null_mut(), <*mut _>::cast)
 }
 
-fn pages(len: usize) -> usize {
-    len.next_multiple_of(OS_PAGE)
-}
-
 /// Whether a block of this layout has its own mapping. Alignments above an OS page do not occur in this program;
 /// such a request is refused with null.
 fn is_large(layout: Layout) -> bool {
@@ -80,7 +77,7 @@ unsafe impl GlobalAlloc for OwnHeap {
             return ptr::null_mut();
         }
         if is_large(layout) {
-            return map(pages(layout.size()));
+            return map(mapped_len(layout.size()));
         }
         self.with_chunk(|chunk| {
             let mut at = chunk.next.next_multiple_of(layout.align());
@@ -101,7 +98,7 @@ unsafe impl GlobalAlloc for OwnHeap {
         if is_large(layout) {
             // SAFETY: PRIVATE: this layout's block is a whole mapping of ours, and the caller is done with it. A
             // refusal would leak it, which harms nothing.
-            let _ = unsafe { munmap(p.cast(), pages(layout.size())) };
+            let _ = unsafe { munmap(p.cast(), mapped_len(layout.size())) };
             return;
         }
         self.with_chunk(|chunk| {
@@ -116,7 +113,7 @@ unsafe impl GlobalAlloc for OwnHeap {
         let new = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
         if is_large(layout) && is_large(new) {
             // SAFETY: PRIVATE: a whole mapping of ours; the caller uses only the returned address afterwards.
-            let moved = unsafe { mremap(p.cast(), pages(layout.size()), pages(new_size), MremapFlags::MAYMOVE) };
+            let moved = unsafe { mremap(p.cast(), mapped_len(layout.size()), mapped_len(new_size), MremapFlags::MAYMOVE) };
             return moved.map_or(ptr::null_mut(), <*mut _>::cast);
         }
         // SAFETY: `new` is a valid layout; the old block holds `layout.size()` bytes and the new one `new_size`; they

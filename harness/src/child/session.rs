@@ -1,6 +1,6 @@
 //! The measured region, as a workload sees it: start, stop, are we in time, and what was found.
 
-use crate::probe::{clock, markers};
+use crate::probe::{clock, limits, markers};
 use crate::probe::usage::Usage;
 use crate::record::{FileRow, Outcome};
 use contract::OutOfMemory;
@@ -97,6 +97,10 @@ pub struct Session {
     /// Bracket regions by marker system calls, for the trace.
     marked: bool,
     limit_ns: u64,
+    /// Address space that may be taken from the first start on.
+    memory_limit: Option<u64>,
+    /// Why the memory limit could not be set.
+    unlimited: Option<String>,
     file_limit_ns: Option<u64>,
     file_from_ns: u64,
     begun: Begun,
@@ -112,14 +116,17 @@ struct Begun {
 const MS: u64 = 1_000_000;
 
 impl Session {
-    /// A session whose regions together may take `limit_ms` milliseconds.
-    pub fn new(limit_ms: u64, contents: bool, marked: bool) -> Self {
+    /// A session whose regions together may take `limit_ms` milliseconds and, from the first one's start on,
+    /// `memory_limit` bytes of address space.
+    pub fn new(limit_ms: u64, memory_limit: Option<u64>, contents: bool, marked: bool) -> Self {
         Session {
             found: Found::default(),
             totals: Totals::default(),
             contents,
             marked,
             limit_ns: limit_ms.saturating_mul(MS),
+            memory_limit,
+            unlimited: None,
             file_limit_ns: None,
             file_from_ns: 0,
             begun: Begun::default(),
@@ -128,6 +135,9 @@ impl Session {
 
     /// The clock runs from here. Whatever costs a system call comes before the markers and the clock.
     pub fn start(&mut self) {
+        if let Some(Err(why)) = self.memory_limit.take().map(limits::limit_address_space) {
+            self.unlimited = Some(format!("cannot limit the address space: {why}"));
+        }
         self.begun.usage = Usage::now();
         self.begun.cpu_ns = clock::process_cpu_ns();
         if self.marked {
@@ -204,6 +214,18 @@ impl Session {
     /// One thing was left out.
     pub fn skip(&mut self, reason: &str) {
         *self.found.skipped.entry(reason.to_owned()).or_insert(0) += 1;
+    }
+
+    /// Ends the session: the memory limit is lifted, so that the report can be written.
+    ///
+    /// # Errors
+    /// Why a limit could not be set or lifted; what was measured is then not what was asked.
+    pub fn end(&mut self) -> Result<(), Stop> {
+        let lifted = limits::lift_address_space_limit().map_err(|why| format!("cannot lift the memory limit: {why}"));
+        match self.unlimited.take() {
+            Some(why) => Err(Stop::Input(why)),
+            None => lifted.map_err(Stop::Input),
+        }
     }
 
     /// Time and counts so far.

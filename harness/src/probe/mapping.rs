@@ -8,10 +8,27 @@ use core::slice;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::io;
 
+/// Bytes to map for `len` bytes of the child's own: whole OS pages, and never a multiple of 2 MiB.
+///
+/// Since Linux 6.7 the kernel aligns an anonymous mapping whose length is a multiple of 2 MiB to 2 MiB, even where
+/// transparent huge pages are off, and so leaves a hole above it. A block of the heap under test that grows by mremap
+/// would then go to and fro between that hole and the space below: 226 moves to 16 MiB were counted where the same
+/// growth makes 7 without a hole. The child's own mappings must not do that to the heap it measures.
+pub fn mapped_len(len: usize) -> usize {
+    const OS_PAGE: usize = 4096;
+    const HUGE_PAGE: usize = 2 << 20;
+    let whole = len.next_multiple_of(OS_PAGE);
+    if whole.is_multiple_of(HUGE_PAGE) {
+        whole + OS_PAGE
+    } else {
+        whole
+    }
+}
+
 /// Readable and writable anonymous memory, zeroed at first, given back to the OS on drop.
 ///
 /// Invariant MAPPED: while the value lives, `at` is valid for reads and writes of `len` bytes that belong to it
-/// alone. With `len` 0 nothing is mapped and `at` dangles.
+/// alone, in a mapping of [`mapped_len`] bytes. With `len` 0 nothing is mapped and `at` dangles.
 #[derive(Debug)]
 pub struct Mapping {
     at: NonNull<u8>,
@@ -59,7 +76,7 @@ impl Mapping {
         let at = unsafe {
             mmap_anonymous(
                 ptr::null_mut(),
-                len,
+                mapped_len(len),
                 ProtFlags::READ | ProtFlags::WRITE,
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )?
@@ -96,7 +113,7 @@ impl Drop for Mapping {
         if self.len != 0 {
             // SAFETY: MAPPED: the range was mapped by us and no reference into it outlives the value.
             // munmap of a whole mapping of our own cannot fail, and there would be nobody to tell.
-            let _ = unsafe { munmap(self.at.as_ptr().cast(), self.len) };
+            let _ = unsafe { munmap(self.at.as_ptr().cast(), mapped_len(self.len)) };
         }
     }
 }
@@ -104,6 +121,13 @@ impl Drop for Mapping {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_mapping_is_a_multiple_of_a_huge_page() {
+        for len in [1, 4095, 4096, (2 << 20) - 1, 2 << 20, 16 << 20] {
+            assert!(mapped_len(len) >= len && mapped_len(len) % 4096 == 0 && mapped_len(len) % (2 << 20) != 0);
+        }
+    }
     use crate::probe::usage::Usage;
 
     #[test]
