@@ -13,12 +13,12 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Eight census trials of a few milliseconds each; bump and null alone, so that nothing but the kill is random.
+/// Sixteen census trials of a few milliseconds each.
 fn plan() -> String {
     definition(
         "growth",
-        "size = [\"64KiB\", \"128KiB\", \"256KiB\", \"512KiB\"], shape = [\"one\", \"two\"]",
-        "\"bump\", \"null\"",
+        "size = [\"64KiB\", \"128KiB\", \"256KiB\", \"512KiB\"], shape = [\"one\", \"pinned\"]",
+        "\"system\", \"bump\"",
         "\"census\"",
         "",
     )

@@ -21,10 +21,12 @@
 mod ask;
 mod reading;
 
-use crate::experiment::{Check, CheckKind, Claim, Experiment};
-use crate::summary::Summary;
+use crate::experiment::{Check, CheckKind, Claim, Experiment, Grid, OneOrMany};
+use crate::plan::Plan;
+use crate::summary::{Summary, compare_values, same_value};
 use crate::trial::Params;
 use serde::Serialize;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// The answer to a check or a claim.
@@ -156,6 +158,43 @@ impl AsRun {
             .collect();
         AsRun { quick, points }
     }
+
+    /// The points that were planned, with all that the command line changed; in the order of the definition's values,
+    /// others by size or letter after them.
+    pub fn planned(experiment: &Experiment, plan: &Plan) -> AsRun {
+        let mut points: BTreeMap<String, Vec<Params>> = BTreeMap::new();
+        for trial in &plan.trials {
+            let known = points.entry(trial.grid.clone()).or_default();
+            if !known.contains(&trial.params) {
+                known.push(trial.params.clone());
+            }
+        }
+        for (name, points) in &mut points {
+            let grid = experiment.grid(name);
+            points.sort_by(|a, b| in_definition_order(grid, a, b));
+        }
+        AsRun {
+            quick: plan.quick,
+            points,
+        }
+    }
+}
+
+fn in_definition_order(grid: Option<&Grid>, a: &Params, b: &Params) -> Ordering {
+    a.iter()
+        .zip(b)
+        .map(|((name, a), (_, b))| {
+            let values = grid.and_then(|grid| grid.params.get(name));
+            let place = |value: &str| {
+                let all = values.map(OneOrMany::values).unwrap_or_default();
+                all.iter()
+                    .position(|v| same_value(v, value))
+                    .unwrap_or(usize::MAX)
+            };
+            place(a).cmp(&place(b)).then_with(|| compare_values(a, b))
+        })
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
 }
 
 /// Answers every claim of `experiment` from `summary`.
@@ -213,7 +252,7 @@ fn answer(experiment: &Experiment, summary: &Summary, run: &AsRun, check: &Check
 
 /// `copied_bytes / appended_bytes at size=4MiB: at most 0.05`.
 fn in_words(check: &Check) -> String {
-    let list = |params: &BTreeMap<String, crate::experiment::OneOrMany>| {
+    let list = |params: &BTreeMap<String, OneOrMany>| {
         params
             .iter()
             .map(|(name, values)| format!("{name}={}", values.values().join("|")))
