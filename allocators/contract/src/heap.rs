@@ -33,7 +33,7 @@ pub struct Receipt {
     pub facts: Vec<(String, String)>,
 }
 
-/// What the allocator says about itself. Meanings differ between allocators (STYLE: "allocated (self-reported)" is
+/// What the allocator says about itself. Meanings differ between allocators ("allocated" is
 /// whatever the allocator calls so); `None` where it keeps no such figure.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SelfStats {
