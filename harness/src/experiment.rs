@@ -1,8 +1,13 @@
 //! The definition: one TOML file that says what is run, why, and what is claimed of it.
 
-use crate::trial::Protocol;
+use crate::metric::Expression;
+use crate::nearest::nearest_text;
+use crate::size::{parse_bytes, parse_duration};
+use crate::summary::same_value;
+use crate::trial::{Params, Protocol};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// One experiment, as its TOML file has it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -62,8 +67,7 @@ fn default_timeout() -> String {
 }
 
 /// `mode = "concat"` or `mode = ["concat", "list"]`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OneOrMany {
     /// One value.
     One(String),
@@ -78,6 +82,41 @@ impl OneOrMany {
             OneOrMany::One(value) => std::slice::from_ref(value),
             OneOrMany::Many(values) => values,
         }
+    }
+}
+
+/// By hand, because a derived untagged enum says only that "no variant matched".
+impl<'de> Deserialize<'de> for OneOrMany {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = OneOrMany;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(
+                    "a text in quotes, such as \"16MiB\" or \"70\", or a list of such texts",
+                )
+            }
+
+            fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<OneOrMany, E> {
+                Ok(OneOrMany::One(value.to_owned()))
+            }
+
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(
+                self,
+                mut items: A,
+            ) -> Result<OneOrMany, A::Error> {
+                let mut values = Vec::new();
+                while let Some(value) = items.next_element()? {
+                    values.push(value);
+                }
+                if values.is_empty() {
+                    return Err(serde::de::Error::invalid_length(0, &self));
+                }
+                Ok(OneOrMany::Many(values))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
     }
 }
 
@@ -162,4 +201,597 @@ pub struct Check {
     /// For `equal`: the exact value.
     #[serde(default)]
     pub value: Option<u64>,
+}
+
+impl Grid {
+    /// The parameters of a full or a quick run: under `--quick` those of [`Grid::quick`] take the place of the same
+    /// names.
+    pub fn params(&self, quick: bool) -> BTreeMap<String, OneOrMany> {
+        let mut params = self.params.clone();
+        if quick {
+            params.extend(self.quick.clone().unwrap_or_default());
+        }
+        params
+    }
+
+    /// Every point of the grid, the last parameter (by name) varying fastest. None if `--quick` leaves the grid out.
+    pub fn points(&self, quick: bool) -> Vec<Params> {
+        if quick && self.skip_when_quick {
+            return Vec::new();
+        }
+        let mut points = vec![Params::new()];
+        for (name, values) in self.params(quick) {
+            points = points
+                .into_iter()
+                .flat_map(|point| {
+                    let name = &name;
+                    values.values().iter().map(move |value| {
+                        let mut point = point.clone();
+                        point.insert(name.clone(), value.clone());
+                        point
+                    })
+                })
+                .collect();
+        }
+        points
+    }
+}
+
+/// What is wrong with an experiment file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefinitionError {
+    /// The file, as it was named.
+    pub file: String,
+    /// Line from 1, where it is known.
+    pub line: Option<usize>,
+    /// Column in characters from 1, where it is known.
+    pub column: Option<usize>,
+    /// What is wrong, and what was expected.
+    pub message: String,
+}
+
+impl fmt::Display for DefinitionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file)?;
+        if let (Some(line), Some(column)) = (self.line, self.column) {
+            write!(f, ":{line}:{column}")?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+impl std::error::Error for DefinitionError {}
+
+/// A reference in a definition that leads nowhere, or a check that lacks what its kind needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckError {
+    /// The grid or claim it stands in.
+    pub owner: String,
+    /// The offending text.
+    pub word: String,
+    /// What is wrong, and what was expected.
+    pub message: String,
+}
+
+impl fmt::Display for CheckError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.owner, self.message)
+    }
+}
+impl std::error::Error for CheckError {}
+
+impl Experiment {
+    /// Reads a definition and checks it; `file_name` is for messages only.
+    ///
+    /// # Errors
+    /// [`DefinitionError`] with the place and what was expected there; unknown keys get the nearest ones.
+    pub fn parse(text: &str, file_name: &str) -> Result<Experiment, DefinitionError> {
+        let error = |at: Option<usize>, message: String| {
+            let (line, column) = at.map(|at| line_and_column(text, at)).unzip();
+            DefinitionError {
+                file: file_name.to_owned(),
+                line,
+                column,
+                message,
+            }
+        };
+        let experiment: Experiment = toml::from_str(text)
+            .map_err(|e| error(e.span().map(|s| s.start), with_nearest(e.message())))?;
+        experiment
+            .check()
+            .map_err(|e| error(locate(text, &e), e.to_string()))?;
+        Ok(experiment)
+    }
+
+    /// The grid of that name.
+    pub fn grid(&self, name: &str) -> Option<&Grid> {
+        self.grids.iter().find(|grid| grid.name == name)
+    }
+
+    /// Checks what the format alone does not: names are unique, sizes and times can be read, every claim refers to a
+    /// grid, metrics and arms that exist, and each check has what its kind needs.
+    ///
+    /// # Errors
+    /// The first [`CheckError`].
+    pub fn check(&self) -> Result<(), CheckError> {
+        if self.grids.is_empty() {
+            return Err(refuse(&self.id, &self.id, "expected at least one [[grid]]"));
+        }
+        unique("grid", self.grids.iter().map(|g| g.name.as_str()))?;
+        unique("claim", self.claims.iter().map(|c| c.id.as_str()))?;
+        self.grids.iter().try_for_each(check_grid)?;
+        for claim in &self.claims {
+            let owner = format!("claim `{}`", claim.id);
+            if claim.checks.is_empty() {
+                return Err(refuse(&owner, &claim.id, "expected at least one check"));
+            }
+            for check in &claim.checks {
+                let grid = self.grid(&check.grid).ok_or_else(|| {
+                    let near =
+                        nearest_text(&check.grid, self.grids.iter().map(|g| g.name.as_str()));
+                    refuse(
+                        &owner,
+                        &check.grid,
+                        &format!("unknown grid `{}`{near}", check.grid),
+                    )
+                })?;
+                check_check(&owner, grid, check)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refuse(owner: &str, word: &str, message: &str) -> CheckError {
+    CheckError {
+        owner: owner.to_owned(),
+        word: word.to_owned(),
+        message: message.to_owned(),
+    }
+}
+
+fn unique<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> Result<(), CheckError> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            let owner = format!("{what} `{name}`");
+            return Err(refuse(
+                &owner,
+                name,
+                "the name is used twice, expected another",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_grid(grid: &Grid) -> Result<(), CheckError> {
+    let owner = format!("grid `{}`", grid.name);
+    if grid.arms.is_empty() {
+        return Err(refuse(&owner, &grid.name, "expected at least one arm"));
+    }
+    if grid.protocols.is_empty() {
+        return Err(refuse(
+            &owner,
+            &grid.name,
+            "expected at least one protocol: time, census",
+        ));
+    }
+    if grid.blocks == 0 {
+        return Err(refuse(
+            &owner,
+            &grid.name,
+            "`blocks = 0`: expected at least 1",
+        ));
+    }
+    let mut arms = BTreeSet::new();
+    if let Some(twice) = grid.arms.iter().find(|arm| !arms.insert(*arm)) {
+        return Err(refuse(
+            &owner,
+            twice,
+            &format!("arm `{twice}` is named twice"),
+        ));
+    }
+    parse_duration(&grid.timeout)
+        .map_err(|e| refuse(&owner, &grid.timeout, &format!("timeout {e}")))?;
+    if let Some(limit) = &grid.memory_limit {
+        parse_bytes(limit).map_err(|e| refuse(&owner, limit, &format!("memory-limit {e}")))?;
+    }
+    if let Some(name) = grid
+        .quick
+        .iter()
+        .flat_map(BTreeMap::keys)
+        .find(|name| !grid.params.contains_key(*name))
+    {
+        let near = nearest_text(name, grid.params.keys().map(String::as_str));
+        let message = format!("`quick` sets `{name}`, which `params` does not{near}");
+        return Err(refuse(&owner, name, &message));
+    }
+    Ok(())
+}
+
+fn check_check(owner: &str, grid: &Grid, check: &Check) -> Result<(), CheckError> {
+    let bad = |word: &str, message: String| Err(refuse(owner, word, &message));
+    let expression =
+        |text: &String| Expression::parse(text).map_err(|e| refuse(owner, text, &e.to_string()));
+    let metric = expression(&check.metric)?;
+    check.over.as_ref().map(expression).transpose()?;
+
+    let protocol = metric.protocol(&grid.protocols);
+    if !grid.protocols.contains(&protocol) {
+        let message = format!(
+            "`{}` comes from the protocol {}, which grid `{}` does not run",
+            check.metric,
+            protocol.name(),
+            grid.name
+        );
+        return bad(&check.metric, message);
+    }
+    if check.arms.is_empty() {
+        return bad(
+            &check.grid,
+            "expected at least one arm in `arms`".to_owned(),
+        );
+    }
+    for arm in check.arms.iter().chain(&check.than) {
+        if !grid.arms.contains(arm) {
+            let near = nearest_text(arm, grid.arms.iter().map(String::as_str));
+            return bad(
+                arm,
+                format!("arm `{arm}` is not in grid `{}`{near}", grid.name),
+            );
+        }
+    }
+    for (name, values) in check.only.iter().chain(&check.than_where) {
+        let Some(known) = grid.params.get(name) else {
+            let near = nearest_text(name, grid.params.keys().map(String::as_str));
+            return bad(
+                name,
+                format!("grid `{}` has no parameter `{name}`{near}", grid.name),
+            );
+        };
+        let missing = values
+            .values()
+            .iter()
+            .find(|v| !known.values().iter().any(|k| same_value(k, v)));
+        if let Some(value) = missing {
+            let message = format!(
+                "`{name} = \"{value}\"` is not in grid `{}`; expected one of: {}",
+                grid.name,
+                known.values().join(", ")
+            );
+            return bad(value, message);
+        }
+    }
+    check_kind(check, &metric).map_err(|message| refuse(owner, &check.metric, &message))
+}
+
+/// What each kind needs, and what it has no use for.
+fn check_kind(check: &Check, metric: &Expression) -> Result<(), String> {
+    let need = |present: bool, what: &str| {
+        if present {
+            Ok(())
+        } else {
+            Err(format!("kind {:?} needs {what}", check.kind).to_lowercase())
+        }
+    };
+    let bounds = check.min.is_some() || check.max.is_some();
+    let against_machine =
+        metric.is_time() && matches!(check.kind, CheckKind::Value | CheckKind::Equal);
+    if against_machine {
+        return Err(
+            "a time alone depends on the machine: compare arms with kind = \"ratio\"".to_owned(),
+        );
+    }
+    if let (Some(min), Some(max)) = (check.min, check.max)
+        && min > max
+    {
+        return Err(format!("min {min} is above max {max}"));
+    }
+    match check.kind {
+        CheckKind::Value => need(bounds, "`min` or `max`"),
+        CheckKind::Ratio => {
+            need(bounds, "`min` or `max`")?;
+            need(
+                check.than.is_some() || !check.than_where.is_empty(),
+                "`than` or `than-where`",
+            )?;
+            let single = check
+                .than_where
+                .values()
+                .all(|values| values.values().len() == 1);
+            need(single, "one value for each name in `than-where`")
+        }
+        CheckKind::Exponent => {
+            need(bounds, "`min` or `max`")?;
+            need(
+                check.against.is_some(),
+                "`against`, a parameter that is a size",
+            )?;
+            for end in check.from.iter().chain(&check.to) {
+                parse_bytes(end).map_err(|e| e.to_string())?;
+            }
+            need(
+                check.from.is_some() && check.to.is_some(),
+                "`from` and `to`",
+            )
+        }
+        CheckKind::Order => need(check.arms.len() >= 2, "at least two arms"),
+        CheckKind::Equal => {
+            need(
+                check.value.is_some() || check.arms.len() >= 2,
+                "`value` or at least two arms",
+            )?;
+            need(
+                check.over.is_none(),
+                "no `over`: equality is of whole counts",
+            )
+        }
+    }
+}
+
+/// Line and column from 1 of a byte position.
+fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (
+        before.matches('\n').count() + 1,
+        before[line_start..].chars().count() + 1,
+    )
+}
+
+/// Where the offending word of a [`CheckError`] stands: the first time after its owner's name, in quotes or as a key.
+fn locate(text: &str, error: &CheckError) -> Option<usize> {
+    let name = error.owner.split('`').nth(1).unwrap_or(&error.owner);
+    let owner = text.find(&format!("\"{name}\""))?;
+    let quoted = text[owner..]
+        .find(&format!("\"{}\"", error.word))
+        .map(|at| owner + at);
+    let key = text[owner..].find(&error.word).map(|at| owner + at);
+    quoted.or(key).or(Some(owner))
+}
+
+/// Adds the nearest known key to serde's message on an unknown one.
+fn with_nearest(message: &str) -> String {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    match (message.contains("unknown"), quoted.next()) {
+        (true, Some(word)) => format!("{message}{}", nearest_text(word, quoted)),
+        _ => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+id = "small"
+title = "A small one"
+analysis = "Nothing to learn."
+
+[[grid]]
+name = "growth"
+workload = "growth"
+params = { size = ["1MiB", "4MiB"], shape = "one" }
+arms = ["system", "jemalloc"]
+protocols = ["time", "census"]
+quick = { size = "1MiB" }
+
+[[claim]]
+id = "first"
+source = "here"
+finding = "something"
+[[claim.check]]
+kind = "value"
+grid = "growth"
+metric = "copied_bytes"
+over = "appended_bytes"
+where = { size = "4MiB" }
+arms = ["system"]
+max = 0.05
+"#;
+
+    fn error(from: &str, to: &str) -> String {
+        assert!(GOOD.contains(from), "{from}");
+        match Experiment::parse(&GOOD.replacen(from, to, 1), "small.toml") {
+            Ok(_) => panic!("accepted: {to}"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_good_one_is_read() {
+        let experiment = Experiment::parse(GOOD, "small.toml").expect("good");
+        let grid = experiment.grid("growth").expect("there");
+        assert_eq!((grid.blocks, grid.timeout.as_str()), (6, "60s"));
+        assert_eq!(grid.points(false).len(), 2);
+        let quick = grid.points(true);
+        assert_eq!(quick.len(), 1);
+        assert_eq!(
+            (quick[0]["size"].as_str(), quick[0]["shape"].as_str()),
+            ("1MiB", "one")
+        );
+    }
+
+    #[test]
+    fn broken_toml_names_its_place() {
+        let text = error("title = \"A small one\"", "title = A small one");
+        assert!(text.starts_with("small.toml:3:9: "), "{text}");
+    }
+
+    #[test]
+    fn unknown_keys_get_the_nearest() {
+        let text = error("workload =", "worklode =");
+        assert!(
+            text.starts_with("small.toml:8:1: unknown field `worklode`"),
+            "{text}"
+        );
+        assert!(text.ends_with("nearest: workload"), "{text}");
+        let text = error("kind = \"value\"", "kind = \"valve\"");
+        assert!(text.ends_with("nearest: value"), "{text}");
+    }
+
+    #[test]
+    fn wrong_types_say_what_was_expected() {
+        let text = error("shape = \"one\"", "shape = 1");
+        assert!(text.contains("expected a text in quotes"), "{text}");
+        let text = error("shape = \"one\"", "shape = []");
+        assert!(text.contains("expected a text in quotes"), "{text}");
+    }
+
+    #[test]
+    fn references_that_lead_nowhere() {
+        for (from, to, place, expected) in [
+            (
+                "grid = \"growth\"",
+                "grid = \"grwth\"",
+                "20:8",
+                "unknown grid `grwth`; nearest: growth",
+            ),
+            (
+                "metric = \"copied_bytes\"",
+                "metric = \"copied\"",
+                "21:10",
+                "nearest: copied_bytes",
+            ),
+            (
+                "over = \"app",
+                "over = \"ap",
+                "22:8",
+                "nearest: appended_bytes",
+            ),
+            (
+                "arms = [\"system\"]",
+                "arms = [\"sytem\"]",
+                "24:9",
+                "nearest: system",
+            ),
+            (
+                "{ size = \"4MiB\" }",
+                "{ size = \"5MiB\" }",
+                "23:18",
+                "expected one of: 1MiB, 4MiB",
+            ),
+            (
+                "where = { size",
+                "where = { seize",
+                "23:11",
+                "nearest: size",
+            ),
+            ("max = 0.05", "", "21:10", "needs `min` or `max`"),
+            (
+                "max = 0.05",
+                "min = 2.0\nmax = 1.0",
+                "21:10",
+                "min 2 is above max 1",
+            ),
+            (
+                "metric = \"copied_bytes\"",
+                "metric = \"wall_ns\"",
+                "21:10",
+                "depends on the machine",
+            ),
+            (
+                "kind = \"value\"",
+                "kind = \"ratio\"",
+                "21:10",
+                "needs `than` or `than-where`",
+            ),
+            (
+                "kind = \"value\"",
+                "kind = \"exponent\"",
+                "21:10",
+                "needs `against`",
+            ),
+            (
+                "kind = \"value\"",
+                "kind = \"order\"",
+                "21:10",
+                "at least two arms",
+            ),
+            (
+                "kind = \"value\"",
+                "kind = \"equal\"",
+                "21:10",
+                "needs `value`",
+            ),
+            ("\"jemalloc\"]", "\"system\"]", "10:9", "named twice"),
+            (
+                "quick = { size",
+                "quick = { sizes",
+                "12:11",
+                "nearest: size",
+            ),
+            (
+                "protocols =",
+                "timeout = \"20\"\nprotocols =",
+                "11:11",
+                "20s",
+            ),
+            (
+                "protocols =",
+                "memory-limit = \"1MB\"\nprotocols =",
+                "11:16",
+                "write 1MiB",
+            ),
+        ] {
+            let text = error(from, to);
+            assert!(
+                text.starts_with(&format!("small.toml:{place}: ")),
+                "{to}: {text}"
+            );
+            assert!(text.contains(expected), "{to}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_metric_whose_protocol_does_not_run() {
+        let only_time = "protocols = [\"time\"]";
+        let text = error("protocols = [\"time\", \"census\"]", only_time);
+        assert!(
+            text.contains("comes from the protocol census, which grid `growth` does not run"),
+            "{text}"
+        );
+        // What a time trial tells beside its times can be claimed without a census.
+        let other = GOOD
+            .replace("protocols = [\"time\", \"census\"]", only_time)
+            .replace("\"copied_bytes\"", "\"reached_bytes\"");
+        assert_eq!(Experiment::parse(&other, "x.toml").err(), None);
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let claim = GOOD.find("[[claim]]").map_or("", |at| &GOOD[at..]);
+        let error = Experiment::parse(&format!("{GOOD}{claim}"), "x.toml").expect_err("twice");
+        assert!(
+            error
+                .to_string()
+                .contains("claim `first`: the name is used twice"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_experiments_that_come_with_heaplab_are_good() {
+        for (name, text) in [
+            (
+                "walker-2007",
+                include_str!("../experiments/walker-2007.toml"),
+            ),
+            (
+                "growth-today",
+                include_str!("../experiments/growth-today.toml"),
+            ),
+        ] {
+            match Experiment::parse(text, &format!("{name}.toml")) {
+                Ok(experiment) => {
+                    assert_eq!(experiment.id, name);
+                    assert!(
+                        experiment.grids.iter().any(|g| !g.points(true).is_empty()),
+                        "{name}"
+                    );
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
 }

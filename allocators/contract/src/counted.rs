@@ -57,12 +57,6 @@ impl Counted {
         Counted { counts: Counts::default(), moves: Vec::with_capacity(room), log_from, overflowed: false }
     }
 
-    /// The counts so far.
-    #[must_use]
-    pub fn counts(&self) -> Counts {
-        self.counts
-    }
-
     /// The large moves, in order, or `None` if there were more than the log had room for.
     #[must_use]
     pub fn moves(&self) -> Option<&[Move]> {
@@ -76,6 +70,10 @@ impl Counted {
 }
 
 impl Mode for Counted {
+    fn counts(&self) -> Option<Counts> {
+        Some(self.counts)
+    }
+
     #[inline]
     fn allocated(&mut self, _at: *mut u8, size: usize) {
         self.counts.malloc_calls += 1;

@@ -1,6 +1,6 @@
 //! The safe hand that a workload holds.
 
-use crate::{Block, Heap};
+use crate::{Block, Counts, Heap};
 use core::ptr::{self, NonNull};
 
 /// What the driver does beside the call itself. All hooks are called with addresses that are live at that moment
@@ -8,6 +8,10 @@ use core::ptr::{self, NonNull};
 ///
 /// The default of every hook is to do nothing.
 pub trait Mode {
+    /// What this mode has counted so far, if it counts.
+    fn counts(&self) -> Option<Counts> {
+        None
+    }
     /// A block of `size` bytes was handed out at `at`.
     #[inline]
     fn allocated(&mut self, at: *mut u8, size: usize) {
@@ -109,7 +113,7 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         self.mode
     }
 
-    /// The heap's address of a mode for the harness (phases, statistics); workloads have no use for it.
+    /// The heap itself, for the harness (statistics, trimming); workloads have no use for it.
     pub fn heap(&self) -> &'h H {
         self.heap
     }

@@ -1,0 +1,3 @@
+//! The child of the arm `jemalloc`.
+
+heaplab::child!("jemalloc" => jemalloc::Jemalloc);

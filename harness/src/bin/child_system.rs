@@ -1,0 +1,3 @@
+//! The child of the arm `system`: the C library's malloc.
+
+heaplab::child!("system" => system::System);

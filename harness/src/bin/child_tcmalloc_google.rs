@@ -1,0 +1,3 @@
+//! The child of the arm `tcmalloc-google`.
+
+heaplab::child!("tcmalloc-google" => tcmalloc_google::TcmallocGoogle);

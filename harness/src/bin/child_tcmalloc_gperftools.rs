@@ -1,0 +1,3 @@
+//! The child of the arm `tcmalloc-gperftools`.
+
+heaplab::child!("tcmalloc-gperftools" => tcmalloc_sys::Gperftools);

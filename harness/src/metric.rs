@@ -1,0 +1,437 @@
+//! The metrics: what each name in a record means, and how far it may be trusted.
+
+use crate::nearest::nearest_text;
+use crate::trial::{Protocol, Receipt};
+use std::fmt;
+
+/// What decides a metric's value, and so whether it can differ between two runs of the same cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecidedBy {
+    /// The workload and its seed alone: equal for every allocator.
+    Workload,
+    /// The allocator's policy: the same in every run, unless the allocator draws by chance (sampling).
+    Allocator,
+    /// The operating system beside the allocator: the same within a few counts.
+    System,
+    /// The machine and the moment.
+    Clock,
+}
+
+/// How far two runs of the same cell can differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exactness {
+    /// Not at all.
+    Exact,
+    /// By so many counts either way.
+    Band(u64),
+    /// By chance: only inequalities may be claimed.
+    Random,
+}
+
+impl fmt::Display for Exactness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exactness::Exact => f.write_str("exact"),
+            Exactness::Band(n) => write!(f, "+-{n}"),
+            Exactness::Random => f.write_str("random"),
+        }
+    }
+}
+
+/// One metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metric {
+    /// Name in records.
+    pub name: &'static str,
+    /// Unit: `bytes`, `ns`, or what is counted.
+    pub unit: &'static str,
+    /// What decides it.
+    pub by: DecidedBy,
+    /// What it means.
+    pub description: &'static str,
+}
+
+const fn metric(
+    name: &'static str,
+    unit: &'static str,
+    by: DecidedBy,
+    description: &'static str,
+) -> Metric {
+    Metric {
+        name,
+        unit,
+        by,
+        description,
+    }
+}
+
+/// Every metric but `sys.NAME`, in the order of tables.
+pub const TABLE: &[Metric] = {
+    use DecidedBy::{Allocator, Clock, System, Workload};
+    &[
+        metric("wall_ns", "ns", Clock, "Wall time of the measured region."),
+        metric(
+            "user_ns",
+            "ns",
+            Clock,
+            "CPU time in the process itself, measured region.",
+        ),
+        metric(
+            "system_ns",
+            "ns",
+            Clock,
+            "CPU time in the kernel on its behalf, measured region.",
+        ),
+        metric("cpu_ns", "ns", Clock, "user_ns + system_ns."),
+        metric(
+            "ops",
+            "calls",
+            Workload,
+            "Calls of the workload into the allocator.",
+        ),
+        metric("malloc_calls", "calls", Workload, "Calls of malloc."),
+        metric(
+            "realloc_calls",
+            "calls",
+            Workload,
+            "Calls of realloc, failed ones included.",
+        ),
+        metric("free_calls", "calls", Workload, "Calls of free."),
+        metric(
+            "realloc_moves",
+            "moves",
+            Allocator,
+            "Calls of realloc that returned another address.",
+        ),
+        metric(
+            "moved_bytes",
+            "bytes",
+            Allocator,
+            "Bytes in the blocks that moved: the smaller of old and new size, summed. Not all were copied.",
+        ),
+        metric(
+            "mremap_moved_bytes",
+            "bytes",
+            Allocator,
+            "Of moved_bytes, what the kernel moved by changing page tables (mremap), found by matching system calls.",
+        ),
+        metric(
+            "mremap_moves",
+            "moves",
+            Allocator,
+            "Of realloc_moves, those made by mremap.",
+        ),
+        metric(
+            "copied_bytes",
+            "bytes",
+            Allocator,
+            "moved_bytes minus mremap_moved_bytes: what realloc really copied.",
+        ),
+        metric(
+            "client_copied_bytes",
+            "bytes",
+            Workload,
+            "Bytes that the workload itself copied from block to block.",
+        ),
+        metric(
+            "appended_bytes",
+            "bytes",
+            Workload,
+            "Bytes that the workload appended to its blocks.",
+        ),
+        metric(
+            "input_bytes",
+            "bytes",
+            Workload,
+            "Bytes of input given to the workload.",
+        ),
+        metric(
+            "reached_bytes",
+            "bytes",
+            Workload,
+            "Bytes accumulated when the trial ended, however it ended. Under a memory limit: the largest file that fits.",
+        ),
+        metric(
+            "minflt",
+            "faults",
+            System,
+            "Minor page faults of the measured region.",
+        ),
+        metric(
+            "majflt",
+            "faults",
+            System,
+            "Major page faults of the measured region.",
+        ),
+        metric(
+            "peak_live_bytes",
+            "bytes",
+            Workload,
+            "The most that was live at once, in requested bytes.",
+        ),
+        metric(
+            "rule_copied_bytes",
+            "bytes",
+            Allocator,
+            "What the realloc rule of a model copied above its threshold, by the model's own books.",
+        ),
+        metric(
+            "rule_moves",
+            "moves",
+            Allocator,
+            "Moves made by the realloc rule of a model.",
+        ),
+        metric(
+            "rule_entry_bytes",
+            "bytes",
+            Allocator,
+            "Bytes copied when a block came under the rule of a model.",
+        ),
+        metric(
+            "instructions",
+            "instructions",
+            System,
+            "Instructions of the measured region, under valgrind.",
+        ),
+    ]
+};
+
+/// Page faults differ by so many between two runs of the same cell.
+const FAULT_BAND: u64 = 3;
+
+/// Beside its clocks, a time trial tells these too: they cost nothing inside the measured region.
+const IN_TIME_TOO: [&str; 6] = [
+    "ops",
+    "appended_bytes",
+    "input_bytes",
+    "reached_bytes",
+    "minflt",
+    "majflt",
+];
+
+/// A name that is no metric.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownMetric {
+    /// The name.
+    pub name: String,
+}
+
+impl fmt::Display for UnknownMetric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let near = nearest_text(&self.name, TABLE.iter().map(|m| m.name).chain(["sys.NAME"]));
+        write!(f, "unknown metric `{}`{near}", self.name)
+    }
+}
+impl std::error::Error for UnknownMetric {}
+
+/// The metric of that name; `sys.NAME` counts calls of the system call NAME.
+///
+/// # Errors
+/// [`UnknownMetric`], whose text names the nearest ones.
+pub fn lookup(name: &str) -> Result<Metric, UnknownMetric> {
+    if let Some(found) = TABLE.iter().find(|m| m.name == name) {
+        return Ok(*found);
+    }
+    match name.strip_prefix("sys.") {
+        Some(call)
+            if !call.is_empty() && call.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') =>
+        {
+            Ok(metric(
+                "sys.NAME",
+                "calls",
+                DecidedBy::Allocator,
+                "Calls of that system call in the measured region.",
+            ))
+        }
+        _ => Err(UnknownMetric {
+            name: name.to_owned(),
+        }),
+    }
+}
+
+/// Whether the receipt says that the allocator samples allocations by chance, which moves blocks by chance: any fact or
+/// knob named `sampling` or `sampling...` whose value as read back is neither `0` nor `off`.
+pub fn sampling_on(receipt: &Receipt) -> bool {
+    receipt
+        .knobs
+        .iter()
+        .chain(&receipt.facts)
+        .any(|(name, value)| {
+            let first = value.split([' ', ',', ';']).next().unwrap_or_default();
+            name.starts_with("sampling") && !matches!(first, "0" | "off" | "")
+        })
+}
+
+/// How far `metric` can differ between two runs of a cell of the arm with that receipt.
+pub fn exactness(metric: &Metric, receipt: Option<&Receipt>) -> Exactness {
+    match metric.by {
+        DecidedBy::Workload => Exactness::Exact,
+        DecidedBy::Clock => Exactness::Random,
+        _ if receipt.is_some_and(sampling_on) => Exactness::Random,
+        DecidedBy::Allocator => Exactness::Exact,
+        DecidedBy::System if metric.unit == "faults" => Exactness::Band(FAULT_BAND),
+        DecidedBy::System => Exactness::Random,
+    }
+}
+
+/// A metric or a sum of metrics: `appended_bytes + copied_bytes`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expression {
+    terms: Vec<(String, Metric)>,
+}
+
+impl Expression {
+    /// Reads one or several names joined by `+`.
+    ///
+    /// # Errors
+    /// [`UnknownMetric`] for the first name that is none.
+    pub fn parse(text: &str) -> Result<Expression, UnknownMetric> {
+        let terms = text
+            .split('+')
+            .map(|name| Ok((name.trim().to_owned(), lookup(name.trim())?)))
+            .collect::<Result<_, UnknownMetric>>()?;
+        Ok(Expression { terms })
+    }
+
+    /// The names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.terms.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Whether a clock decides any term.
+    pub fn is_time(&self) -> bool {
+        self.terms
+            .iter()
+            .any(|(_, metric)| metric.by == DecidedBy::Clock)
+    }
+
+    /// Whether it says something of a trial that did not finish: it is `reached_bytes` alone.
+    pub fn holds_unfinished(&self) -> bool {
+        self.names().all(|name| name == "reached_bytes")
+    }
+
+    /// The protocol whose trials it is read from, of those that a grid has: clocks from time trials, all else from
+    /// the census, but what time trials tell too may come from them where there is no census.
+    pub fn protocol(&self, of: &[Protocol]) -> Protocol {
+        let in_time_too = self.names().all(|name| IN_TIME_TOO.contains(&name));
+        if self.is_time() || (in_time_too && !of.contains(&Protocol::Census)) {
+            Protocol::Time
+        } else {
+            Protocol::Census
+        }
+    }
+
+    /// The exactness of the sum: bands add up.
+    pub fn exactness(&self, receipt: Option<&Receipt>) -> Exactness {
+        let mut band = 0;
+        for (_, metric) in &self.terms {
+            match exactness(metric, receipt) {
+                Exactness::Exact => {}
+                Exactness::Band(n) => band += n,
+                Exactness::Random => return Exactness::Random,
+            }
+        }
+        if band == 0 {
+            Exactness::Exact
+        } else {
+            Exactness::Band(band)
+        }
+    }
+
+    /// The sum, with `get` telling the value of a name.
+    ///
+    /// # Errors
+    /// The first name that `get` does not know.
+    pub fn sum(&self, get: impl Fn(&str) -> Option<u64>) -> Result<u64, &str> {
+        self.names().try_fold(0u64, |sum, name| {
+            get(name).map(|value| sum.saturating_add(value)).ok_or(name)
+        })
+    }
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.names().collect::<Vec<_>>().join(" + "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receipt(knobs: &[(&str, &str)]) -> Receipt {
+        let knobs = knobs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
+        Receipt {
+            knobs,
+            ..Receipt::default()
+        }
+    }
+
+    #[test]
+    fn sums_are_read_and_added() {
+        let sum = Expression::parse("appended_bytes+ copied_bytes").expect("known");
+        assert_eq!(sum.to_string(), "appended_bytes + copied_bytes");
+        let get = |name: &str| Some(if name == "copied_bytes" { 40 } else { 2 });
+        assert_eq!(sum.sum(get), Ok(42));
+        assert_eq!(
+            sum.sum(|name| (name == "appended_bytes").then_some(1)),
+            Err("copied_bytes")
+        );
+    }
+
+    #[test]
+    fn unknown_names_get_the_nearest() {
+        let error = Expression::parse("appended_bytes + copied_byte").expect_err("no such metric");
+        assert!(
+            error
+                .to_string()
+                .contains("`copied_byte`; nearest: copied_bytes"),
+            "{error}"
+        );
+        assert!(Expression::parse("").is_err());
+        assert!(Expression::parse("wall_ns +").is_err());
+        assert!(lookup("sys.").is_err());
+        assert_eq!(lookup("sys.mremap").map(|m| m.unit), Ok("calls"));
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<_> = TABLE.iter().map(|m| m.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), TABLE.len());
+    }
+
+    #[test]
+    fn sampling_makes_the_allocators_counts_random_and_no_others() {
+        let on = receipt(&[("sampling", "2097152")]);
+        let off = receipt(&[("sampling", "0")]);
+        let of = |text: &str, receipt| Expression::parse(text).map(|e| e.exactness(Some(receipt)));
+        assert_eq!(of("copied_bytes", &on), Ok(Exactness::Random));
+        assert_eq!(of("copied_bytes", &off), Ok(Exactness::Exact));
+        assert_eq!(of("appended_bytes", &on), Ok(Exactness::Exact));
+        assert_eq!(of("minflt + majflt", &off), Ok(Exactness::Band(6)));
+        assert_eq!(of("wall_ns", &off), Ok(Exactness::Random));
+        assert!(!sampling_on(&receipt(&[
+            ("sampling", "off"),
+            ("decay", "1")
+        ])));
+        assert!(sampling_on(&receipt(&[(
+            "sampling_interval_bytes",
+            "512 KiB"
+        )])));
+    }
+
+    #[test]
+    fn each_metric_is_read_from_its_protocol() {
+        let both = [Protocol::Time, Protocol::Census];
+        let of =
+            |text: &str, protocols: &[_]| Expression::parse(text).map(|e| e.protocol(protocols));
+        assert_eq!(of("wall_ns", &both), Ok(Protocol::Time));
+        assert_eq!(of("copied_bytes", &both), Ok(Protocol::Census));
+        assert_eq!(of("reached_bytes", &[Protocol::Time]), Ok(Protocol::Time));
+    }
+}

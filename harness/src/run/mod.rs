@@ -1,0 +1,375 @@
+//! Runs a plan: one fresh child a trial, one record a trial, whatever happens.
+
+pub mod env;
+pub mod folder;
+pub mod interrupt;
+pub mod progress;
+pub mod spawn;
+
+use crate::arms::Arm;
+use crate::plan::{Plan, PlannedTrial};
+use crate::probe::{machine, strace};
+use crate::record::{Outcome, TrialRecord};
+use crate::size;
+use crate::trial::{ChildReport, Protocol, SCHEMA, TrialSpec};
+use folder::{Appender, FolderError};
+use progress::Progress;
+use spawn::{Ended, Start};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Moves that a census keeps for matching with system calls. A trial with more has `copied_bytes` absent.
+const MOVES_LOGGED: usize = 1 << 20;
+/// What a child may take beside its measured region (making the input, reading contents back), as a multiple of its
+/// limit and beyond it.
+const HARD_FACTOR: u32 = 2;
+const HARD_SLACK: Duration = Duration::from_secs(5);
+/// A cell whose estimate is above this share of the available memory is not run.
+const MEMORY_SHARE: f64 = 0.6;
+/// The environment is padded by up to so many bytes, from trial to trial: its size shifts the stack, which should not
+/// matter and sometimes does.
+const PAD: u32 = 1024;
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finish {
+    /// Every trial has a record.
+    Complete,
+    /// The user asked to stop; `--resume` goes on.
+    Interrupted,
+}
+
+/// Runs what is left of `plan`: every trial without a record among `done`. Records go to `into` one by one.
+///
+/// # Errors
+/// If a record cannot be written; all before it are intact.
+pub fn run(
+    plan: &Plan,
+    done: &[TrialRecord],
+    into: &mut Appender,
+    children: &Path,
+    quiet: bool,
+) -> Result<Finish, FolderError> {
+    let finished: HashSet<u32> = done.iter().map(|record| record.trial).collect();
+    let mut run = Run::new(plan, children);
+    for record in done {
+        run.learn(record);
+    }
+    let left: Vec<PlannedTrial> = plan.trials.iter().filter(|t| !finished.contains(&t.trial)).cloned().collect();
+    let mut progress = Progress::new(left.len(), quiet);
+    for (i, trial) in left.iter().enumerate() {
+        if interrupt::asked() {
+            progress.finish();
+            return Ok(Finish::Interrupted);
+        }
+        progress.starts(trial, &left[i..]);
+        let Some(record) = run.trial(trial) else {
+            progress.finish();
+            return Ok(Finish::Interrupted);
+        };
+        run.learn(&record);
+        into.append(&record)?;
+        progress.ended(trial, &record, &left[i + 1..]);
+    }
+    progress.finish();
+    Ok(Finish::Complete)
+}
+
+/// Checksums that a group of trials (one grid, one set of parameters) must share.
+#[derive(Debug, Clone, Default)]
+struct Agreed {
+    ops: Option<(String, String)>,
+    contents: Option<(String, String)>,
+}
+
+struct Run<'p> {
+    plan: &'p Plan,
+    children: &'p Path,
+    strace: Result<PathBuf, String>,
+    available_memory: u64,
+    agreed: HashMap<String, Agreed>,
+    timed_out: HashMap<String, (u64, u32)>,
+}
+
+fn group(grid: &str, params: &BTreeMap<String, String>) -> String {
+    format!("{grid} {params:?}")
+}
+
+fn cell(grid: &str, params: &BTreeMap<String, String>, arm: &str, protocol: Protocol) -> String {
+    format!("{} {arm} {}", group(grid, params), protocol.name())
+}
+
+impl<'p> Run<'p> {
+    fn new(plan: &'p Plan, children: &'p Path) -> Self {
+        let census = plan.trials.iter().any(|trial| trial.protocol == Protocol::Census);
+        let strace = match strace::locate() {
+            Ok(path) if census => strace::try_out(&path).map(|()| path),
+            other => other,
+        };
+        Run {
+            plan,
+            children,
+            strace,
+            available_memory: machine::available_memory().unwrap_or(u64::MAX),
+            agreed: HashMap::new(),
+            timed_out: HashMap::new(),
+        }
+    }
+
+    /// What later trials must know of an earlier one.
+    fn learn(&mut self, record: &TrialRecord) {
+        match &record.outcome {
+            Outcome::TimedOut { after_ms } => {
+                let cell = cell(&record.grid, &record.params, &record.arm, record.protocol);
+                self.timed_out.entry(cell).or_insert((*after_ms, record.block));
+            }
+            Outcome::Ok => {
+                let agreed = self.agreed.entry(group(&record.grid, &record.params)).or_default();
+                let first = |said: &Option<String>| said.clone().map(|sum| (sum, record.arm.clone()));
+                agreed.ops = agreed.ops.take().or_else(|| first(&record.checksum_ops));
+                agreed.contents = agreed.contents.take().or_else(|| first(&record.checksum_contents));
+            }
+            _ => {}
+        }
+    }
+
+    /// One trial; `None` if the user interrupted it.
+    fn trial(&mut self, trial: &PlannedTrial) -> Option<TrialRecord> {
+        let mut record = blank(self.plan, trial);
+        if let Some((after_ms, block)) =
+            self.timed_out.get(&cell(&trial.grid, &trial.params, &trial.arm, trial.protocol))
+        {
+            record.outcome = Outcome::Skipped { after_ms: *after_ms, block: *block };
+            return Some(record);
+        }
+        let arm = match Arm::parse(trial.arm.trim_end_matches("#2")) {
+            Ok(arm) => arm,
+            Err(why) => {
+                record.outcome = Outcome::Unavailable { why: why.0 };
+                return Some(record);
+            }
+        };
+        if let Err(why) = self.runnable(trial, &arm) {
+            record.outcome = Outcome::Unavailable { why };
+            return Some(record);
+        }
+        self.measure(trial, &arm, record)
+    }
+
+    /// Whether a trial can be tried at all.
+    fn runnable(&self, trial: &PlannedTrial, arm: &Arm) -> Result<(), String> {
+        if !arm.def.built {
+            return Err(format!(
+                "not built in: cargo build --release --features {0} (or scripts/setup, then scripts/reproduce)",
+                arm.def.id
+            ));
+        }
+        let limit = trial.memory_limit.unwrap_or(u64::MAX);
+        let (needs, has) = (trial.footprint_bytes.min(limit), self.available_memory);
+        if needs as f64 > MEMORY_SHARE * has as f64 {
+            return Err(format!(
+                "needs about {} by estimate, above 60 % of the {} available: choose a smaller size",
+                size::approx_bytes(needs),
+                size::approx_bytes(has)
+            ));
+        }
+        Ok(())
+    }
+
+    fn measure(&self, trial: &PlannedTrial, arm: &Arm, mut record: TrialRecord) -> Option<TrialRecord> {
+        let census = trial.protocol == Protocol::Census;
+        let traced = census && self.strace.is_ok();
+        let spec = TrialSpec {
+            schema: SCHEMA,
+            source_hash: crate::SOURCE_HASH.to_owned(),
+            arm: arm.def.id.to_owned(),
+            knobs: arm.knobs.clone(),
+            workload: trial.workload.clone(),
+            params: trial.params.clone(),
+            protocol: trial.protocol,
+            seed: self.plan.seed,
+            thp: trial.thp,
+            soft_limit_ms: trial.timeout_ms,
+            memory_limit: trial.memory_limit,
+            log_moves: if traced { MOVES_LOGGED } else { 0 },
+            verify: false,
+        };
+        let pad = padding(self.plan.seed, trial.trial);
+        let environment = environment(arm, pad);
+        record.environment = environment.clone();
+        record.environment.insert("HEAPLAB_PAD".to_owned(), format!("{pad} bytes"));
+
+        let log = std::env::temp_dir().join(format!("heaplab-{}-{}.strace", std::process::id(), trial.trial));
+        let child = self.children.join(arm.def.child);
+        let limit = Duration::from_millis(trial.timeout_ms);
+        let tracer = self.strace.as_ref().ok().filter(|_| traced);
+        let start = Start {
+            child: &child,
+            tracer: tracer.map(|strace| (strace.as_path(), strace::arguments(&log))),
+            environment: &environment,
+            spec: &spec,
+            hard_limit: limit * HARD_FACTOR + HARD_SLACK,
+        };
+        record.started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let clock = Instant::now();
+        let ended = spawn::run(&start);
+        record.child_ms = clock.elapsed().as_millis() as u64;
+        match ended {
+            Err(why) => {
+                record.outcome =
+                    Outcome::Failed { signal: None, message: format!("cannot start {}: {why}", arm.def.child) };
+            }
+            Ok(Ended::Interrupted) => {
+                let _ = std::fs::remove_file(&log);
+                return None;
+            }
+            Ok(Ended::Hung) => record.outcome = Outcome::TimedOut { after_ms: trial.timeout_ms },
+            Ok(Ended::Garbled(message)) => record.outcome = Outcome::Failed { signal: None, message },
+            Ok(Ended::Killed(signal, complaint)) => {
+                record.outcome = Outcome::Failed { signal: Some(signal), message: killed(signal, &complaint) };
+            }
+            Ok(Ended::Reported(report)) => {
+                if census {
+                    system_calls(&mut record, &report, &self.strace, &log);
+                }
+                self.take_over(&mut record, *report, arm);
+            }
+        }
+        let _ = std::fs::remove_file(&log);
+        Some(record)
+    }
+
+    /// The child's report becomes part of the record, its checksums compared with those of the other arms.
+    fn take_over(&self, record: &mut TrialRecord, report: ChildReport, arm: &Arm) {
+        if report.outcome == Outcome::Ok && report.receipt.allocator.is_empty() {
+            record.outcome = Outcome::Failed { signal: None, message: "no receipt, no measurement".to_owned() };
+            return;
+        }
+        record.outcome = report.outcome;
+        record.metrics.extend(report.metrics);
+        record.files = report.files;
+        record.skipped = report.skipped;
+        record.checksum_ops = report.checksum_ops;
+        record.checksum_contents = report.checksum_contents;
+        record.input_hash = report.input_hash;
+        if !report.receipt.allocator.is_empty() {
+            record.receipt = Some(report.receipt);
+        }
+        if record.outcome == Outcome::Ok {
+            if let Err(message) = self.checksums(record, arm) {
+                record.outcome = Outcome::WrongChecksum { message };
+            }
+        }
+    }
+
+    fn checksums(&self, record: &TrialRecord, arm: &Arm) -> Result<(), String> {
+        if arm.def.contents && record.checksum_contents != record.input_hash {
+            return Err(format!(
+                "read back {} where {} went in: the allocator lost or changed contents",
+                shown(&record.checksum_contents),
+                shown(&record.input_hash)
+            ));
+        }
+        let Some(agreed) = self.agreed.get(&group(&record.grid, &record.params)) else { return Ok(()) };
+        for (what, here, there) in [
+            ("ops", &record.checksum_ops, &agreed.ops),
+            ("contents", &record.checksum_contents, &agreed.contents),
+        ] {
+            if let (Some(here), Some((there, whose))) = (here, there) {
+                if here != there {
+                    return Err(format!("{what} checksum is {here}, but {there} under {whose}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn shown(sum: &Option<String>) -> &str {
+    sum.as_deref().unwrap_or("nothing")
+}
+
+fn blank(plan: &Plan, trial: &PlannedTrial) -> TrialRecord {
+    TrialRecord {
+        schema: SCHEMA,
+        trial: trial.trial,
+        experiment: plan.experiment.clone(),
+        grid: trial.grid.clone(),
+        block: trial.block,
+        position: trial.position,
+        arm: trial.arm.clone(),
+        workload: trial.workload.clone(),
+        params: trial.params.clone(),
+        protocol: trial.protocol,
+        driver: "direct".to_owned(),
+        seed: plan.seed,
+        thp: trial.thp,
+        memory_limit: trial.memory_limit,
+        outcome: Outcome::Ok,
+        metrics: BTreeMap::new(),
+        absent: BTreeMap::new(),
+        files: Vec::new(),
+        skipped: BTreeMap::new(),
+        checksum_ops: None,
+        checksum_contents: None,
+        input_hash: None,
+        receipt: None,
+        environment: BTreeMap::new(),
+        started_unix: 0,
+        child_ms: 0,
+    }
+}
+
+/// Bytes of padding of a trial's environment: different from trial to trial, the same when it is run again.
+fn padding(seed: u64, trial: u32) -> u32 {
+    let mixed = (seed ^ u64::from(trial)).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as u32 % PAD
+}
+
+/// A child's whole environment: nothing of the user's, whose malloc settings would be measured unseen.
+fn environment(arm: &Arm, pad: u32) -> BTreeMap<String, String> {
+    let mut environment = BTreeMap::from([
+        ("LC_ALL".to_owned(), "C".to_owned()),
+        ("HEAPLAB_PAD".to_owned(), "x".repeat(pad as usize)),
+    ]);
+    environment.extend(arm.def.environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    environment
+}
+
+fn killed(signal: i32, complaint: &str) -> String {
+    let name = signal_hook::low_level::signal_name(signal).unwrap_or("an unnamed signal");
+    let hint = if signal == 9 { " (perhaps by the kernel, out of memory: see dmesg)" } else { "" };
+    let said = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
+    format!("the child was ended by {name}{hint}{said}")
+}
+
+/// Adds what strace saw to a census record; without it those metrics are absent, which is not 0.
+fn system_calls(record: &mut TrialRecord, report: &ChildReport, strace: &Result<PathBuf, String>, log: &Path) {
+    let traced = strace.clone().and_then(|_| strace::read_log(log).map_err(|why| why.to_string()));
+    let trace = match traced {
+        Ok(trace) => trace,
+        Err(why) => {
+            for metric in ["sys.*", "mremap_moves", "mremap_moved_bytes", "copied_bytes"] {
+                record.absent.insert(metric.to_owned(), why.clone());
+            }
+            return;
+        }
+    };
+    record.metrics.extend(trace.metrics());
+    match &report.moves {
+        Some(moves) => {
+            let (remapped, remapped_bytes) = strace::mremap_moved(moves, &trace.mremaps);
+            let moved = report.metrics.get("moved_bytes").copied().unwrap_or(0);
+            record.metrics.insert("mremap_moves".to_owned(), remapped);
+            record.metrics.insert("mremap_moved_bytes".to_owned(), remapped_bytes);
+            record.metrics.insert("copied_bytes".to_owned(), moved - remapped_bytes);
+        }
+        None => {
+            let why = format!("more than {MOVES_LOGGED} large moves: too many to match with system calls");
+            for metric in ["mremap_moves", "mremap_moved_bytes", "copied_bytes"] {
+                record.absent.insert(metric.to_owned(), why.clone());
+            }
+        }
+    }
+}

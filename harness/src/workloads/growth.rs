@@ -1,0 +1,139 @@
+//! growth: one block grown by realloc, step by step, to N bytes.
+//!
+//! Imitates the heart of `content += line` (HISTORY; gperftools issue 55) with nothing around it: no files, no
+//! lines of varying length, no header. Stresses what realloc does when a block no longer fits its place. `two` grows
+//! two blocks in turn, so that neither stays last in its region; `pinned` sets a small live block beside the growing
+//! one every 1000 steps. Not good for: anything about small blocks, threads or reuse of freed memory.
+
+use super::WorkloadDef;
+use super::params::{self, Kind, ParamDef};
+use crate::arms::ArmDef;
+use crate::child::session::{Session, Stop};
+use crate::trial::Params;
+use contract::{Block, Driver, Heap, Mode};
+use xxhash_rust::xxh3::Xxh3Default;
+
+/// The definition.
+pub const WORKLOAD: WorkloadDef = WorkloadDef {
+    id: "growth",
+    what: "one block, two interleaved, or one beside pinned neighbours, grown by realloc in small steps",
+    params: &[
+        ParamDef {
+            name: "shape",
+            kind: Kind::Choice(&["one", "two", "pinned"]),
+            default: Some("one"),
+            what: "one block; two grown in turn; one with a 48-byte block pinned beside it every 1000 steps",
+        },
+        ParamDef {
+            name: "size",
+            kind: Kind::Size(1, 4 << 30),
+            default: Some("4MiB"),
+            what: "a block grows until it has at least so many bytes; the last step may overshoot",
+        },
+        ParamDef { name: "step", kind: Kind::Size(1, 1 << 20), default: Some("70"), what: "bytes added by each realloc" },
+    ],
+    check: |_| Ok(()),
+    footprint,
+};
+
+/// A pinned neighbour is set every so many steps.
+const PIN_EVERY: u64 = 1000;
+/// Bytes of a pinned neighbour.
+const PIN_SIZE: usize = 48;
+/// Steps between two looks at the clock.
+const STEPS_A_LOOK: u64 = 64;
+
+fn footprint(params: &Params, arm: &ArmDef) -> u64 {
+    let blocks = if params.get("shape").is_some_and(|shape| shape == "two") { 2 } else { 1 };
+    blocks * arm.growth_factor * params::bytes(params, "size")
+}
+
+/// What step `i` writes.
+fn byte(i: u64) -> u8 {
+    (i & 127) as u8
+}
+
+pub(super) fn run<H: Heap, M: Mode>(
+    params: &Params,
+    driver: &mut Driver<H, M>,
+    session: &mut Session,
+) -> Result<(), Stop> {
+    let size = params::bytes(params, "size") as usize;
+    let step = params::bytes(params, "step") as usize;
+    let shape = params.get("shape").map_or("one", String::as_str);
+    let (blocks, pinning) = (if shape == "two" { 2 } else { 1 }, shape == "pinned");
+    let steps = size.div_ceil(step) as u64;
+    let mut grown: Vec<Block> = Vec::with_capacity(blocks);
+    let mut pins: Vec<Block> = Vec::with_capacity(if pinning { (steps / PIN_EVERY + 1) as usize } else { 0 });
+
+    session.start();
+    let ended = grow(driver, session, &mut grown, &mut pins, Shape { blocks, pinning, step, steps });
+    session.stop();
+
+    let reached: u64 = grown.iter().map(|block| block.size() as u64).sum();
+    session.found.appended_bytes = reached;
+    session.found.reached_bytes = reached;
+    session.found.ops = reached / step as u64;
+    if ended.is_ok() {
+        session.contents_of(expected(step, steps).digest().wrapping_mul(blocks as u64), |sum| {
+            for block in &grown {
+                let mut hash = Xxh3Default::new();
+                driver.read(block, 0, block.size(), |bytes| hash.update(bytes));
+                *sum = sum.wrapping_add(hash.digest());
+            }
+        });
+    }
+    session.start();
+    for block in grown.into_iter().chain(pins) {
+        driver.free(block);
+    }
+    session.stop();
+    ended
+}
+
+struct Shape {
+    blocks: usize,
+    pinning: bool,
+    step: usize,
+    steps: u64,
+}
+
+fn grow<H: Heap, M: Mode>(
+    driver: &mut Driver<H, M>,
+    session: &Session,
+    grown: &mut Vec<Block>,
+    pins: &mut Vec<Block>,
+    shape: Shape,
+) -> Result<(), Stop> {
+    let Shape { blocks, pinning, step, steps } = shape;
+    for _ in 0..blocks {
+        let mut block = driver.alloc(step)?;
+        driver.fill(&mut block, 0, step, byte(0));
+        grown.push(block);
+    }
+    for i in 1..steps {
+        for block in grown.iter_mut() {
+            driver.extend(block, byte(i), step)?;
+        }
+        if pinning && i % PIN_EVERY == PIN_EVERY - 1 {
+            let mut pin = driver.alloc(PIN_SIZE)?;
+            driver.fill(&mut pin, 0, PIN_SIZE, 1);
+            pins.push(pin);
+        }
+        if i % STEPS_A_LOOK == 0 {
+            session.in_time()?;
+        }
+    }
+    Ok(())
+}
+
+/// Hash of what one grown block must hold, made without any heap.
+fn expected(step: usize, steps: u64) -> Xxh3Default {
+    let mut hash = Xxh3Default::new();
+    let mut written = vec![0; step];
+    for i in 0..steps {
+        written.fill(byte(i));
+        hash.update(&written);
+    }
+    hash
+}

@@ -1,0 +1,130 @@
+//! The workloads: deterministic programs of allocator calls. None knows which allocator it runs on, and none may use
+//! `unsafe`: they see a [`Driver`] and blocks.
+#![forbid(unsafe_code)]
+
+pub mod growth;
+pub mod params;
+pub mod walker;
+
+use crate::arms::ArmDef;
+use crate::child::session::{Session, Stop};
+use crate::nearest::suggest;
+use crate::trial::Params;
+use contract::{Driver, Heap, Mode};
+use params::{BadParam, ParamDef};
+
+/// One workload, as the harness sees it before anything runs.
+#[derive(Debug)]
+pub struct WorkloadDef {
+    /// Name in TOML and in records.
+    pub id: &'static str,
+    /// One line for lists.
+    pub what: &'static str,
+    /// Parameters.
+    pub params: &'static [ParamDef],
+    /// What single parameters cannot say: which exclude each other or need each other.
+    pub check: fn(&Params) -> Result<(), BadParam>,
+    /// Bytes that one trial needs at most, the child's own tables and input included.
+    pub footprint: fn(&Params, &ArmDef) -> u64,
+}
+
+/// Every workload, in the order of lists.
+pub static WORKLOADS: &[WorkloadDef] = &[walker::WORKLOAD, growth::WORKLOAD];
+
+/// Runs the workload `id` once under `driver`.
+///
+/// # Errors
+/// [`Stop`] when the allocator ran out of memory, the time limit was reached or the input could not be read; what
+/// was gathered until then stays in the session.
+pub fn run<H: Heap, M: Mode>(
+    id: &str,
+    params: &Params,
+    seed: u64,
+    driver: &mut Driver<H, M>,
+    session: &mut Session,
+) -> Result<(), Stop> {
+    match id {
+        "walker" => walker::run(params, seed, driver, session),
+        "growth" => growth::run(params, driver, session),
+        other => Err(Stop::Input(format!("this child knows no workload `{other}`"))),
+    }
+}
+
+/// The workload `id`.
+///
+/// # Errors
+/// [`BadParam`] naming the nearest ones.
+pub fn find(id: &str) -> Result<&'static WorkloadDef, BadParam> {
+    WORKLOADS.iter().find(|workload| workload.id == id).ok_or_else(|| {
+        let known: Vec<&str> = WORKLOADS.iter().map(|workload| workload.id).collect();
+        BadParam(format!("unknown workload `{id}`: {}", suggest(id, &known)))
+    })
+}
+
+impl WorkloadDef {
+    /// Checks `given` and completes it with defaults, every value in its normal form.
+    ///
+    /// # Errors
+    /// [`BadParam`] for an unknown name, a value out of range, or a combination that makes no sense.
+    pub fn resolve(&self, given: &Params) -> Result<Params, BadParam> {
+        let mut resolved = Params::new();
+        for (name, value) in given {
+            let def = self.param(name)?;
+            resolved.insert(name.clone(), def.normal(value)?);
+        }
+        for def in self.params {
+            if let (Some(default), false) = (def.default, resolved.contains_key(def.name)) {
+                resolved.insert(def.name.to_owned(), def.normal(default)?);
+            }
+        }
+        (self.check)(&resolved)?;
+        Ok(resolved)
+    }
+
+    /// The parameter `name`.
+    ///
+    /// # Errors
+    /// [`BadParam`] naming the nearest ones.
+    pub fn param(&self, name: &str) -> Result<&'static ParamDef, BadParam> {
+        self.params.iter().find(|def| def.name == name).ok_or_else(|| {
+            let known: Vec<&str> = self.params.iter().map(|def| def.name).collect();
+            BadParam(format!("{} has no parameter `{name}`: {}", self.id, suggest(name, &known)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(pairs: &[(&str, &str)]) -> Params {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn defaults_are_filled_in_and_values_have_one_form() {
+        let growth = find("growth").expect("growth exists");
+        let resolved = growth.resolve(&params(&[("size", "4194304")])).expect("valid");
+        assert_eq!(resolved, params(&[("shape", "one"), ("size", "4MiB"), ("step", "70")]));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (workload, given, said) in [
+            ("walker", &[("mod", "concat")][..], "mode"),
+            ("walker", &[("mode", "concta"), ("corpus", "text"), ("size", "1MiB")], "concat"),
+            ("walker", &[("corpus", "text")], "size"),
+            ("walker", &[("size", "1MiB")], "corpus"),
+            ("walker", &[], "root"),
+            ("walker", &[("root", "/"), ("corpus", "text"), ("size", "1MiB")], "exclude"),
+            ("walker", &[("root", "/no/such/place")], "/no/such/place"),
+            ("walker", &[("root", "/dev/null")], "regular file"),
+            ("walker", &[("corpus", "text"), ("size", "4Mib")], "4MiB"),
+            ("growth", &[("size", "1MiB"), ("step", "0")], "from 1"),
+        ] {
+            let error = find(workload).and_then(|w| w.resolve(&params(given))).expect_err(said).0;
+            assert!(error.contains(said), "{given:?}: {error}");
+        }
+        assert!(find("waker").expect_err("unknown").0.contains("walker"));
+    }
+}

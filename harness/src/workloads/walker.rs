@@ -1,0 +1,579 @@
+//! walker: the file walker of 2007.
+//!
+//! Imitates the lost script of the 2007 report: walk a directory, read each file into memory line by line, then
+//! collect garbage (here: drop everything) before the next. How the lines are kept is the whole point, so it is a
+//! parameter; `concat` is the one that the report fell into (HISTORY, "The cause"). Input is a real directory or file
+//! (`root`) or a seeded corpus. Reading and finding the newlines happens before the clock starts: what is measured is
+//! keeping the lines and dropping them. Not good for: input speed, threads, long-lived fragmentation.
+
+use super::WorkloadDef;
+use super::params::{self, BadParam, Kind, ParamDef};
+use crate::arms::ArmDef;
+use crate::child::session::{Session, Stop};
+use crate::input::corpus::Corpus;
+use crate::input::{lines, tree};
+use crate::probe::mapping::Mapping;
+use crate::record::FileRow;
+use crate::trial::Params;
+use contract::{Block, Driver, Heap, Mode, OutOfMemory};
+use std::path::Path;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+
+/// The definition.
+pub const WORKLOAD: WorkloadDef = WorkloadDef {
+    id: "walker",
+    what: "the 2007 file walker: each file read line by line and kept in one of six ways, then dropped",
+    params: &[
+        ParamDef {
+            name: "mode",
+            kind: Kind::Choice(&["concat", "concat-copy", "list", "vec2x", "chunks", "join"]),
+            default: Some("concat"),
+            what: "how the lines are kept",
+        },
+        ParamDef {
+            name: "corpus",
+            kind: Kind::Choice(&["text", "nl256", "nl64k", "none"]),
+            default: None,
+            what: "seeded input: lines of 20-120 bytes; a newline every 256 bytes; every 64 KiB; none at all",
+        },
+        ParamDef { name: "size", kind: Kind::Size(1, 2 << 30), default: None, what: "bytes of the seeded input" },
+        ParamDef {
+            name: "root",
+            kind: Kind::ExistingPath,
+            default: None,
+            what: "real input instead: a directory, walked in the order of names, or one regular file",
+        },
+        ParamDef {
+            name: "file-limit",
+            kind: Kind::Duration,
+            default: Some("0s"),
+            what: "a file that takes longer is given up and counted; 0s is no limit",
+        },
+    ],
+    check,
+    footprint,
+};
+
+/// Bytes of a CPython bytes object beside its contents: reference count, type, length, hash (8 each) and the closing
+/// NUL. (The NUL stands in front here: sizes are the same, and appending needs no second write.)
+const HEADER: usize = 33;
+/// CPython 2's `file.read()` starts its buffer with so much ...
+const SMALL_CHUNK: usize = 8 << 10;
+/// ... doubles it up to this, and from then on adds this.
+const BIG_CHUNK: usize = 512 << 10;
+/// Lines between two looks at the clock.
+const LINES_A_LOOK: usize = 64;
+/// Shortest line that footprints reckon with.
+const SHORT_LINE: u64 = 20;
+
+fn check(params: &Params) -> Result<(), BadParam> {
+    let has = |name| params.contains_key(name);
+    match (has("root"), has("corpus"), has("size")) {
+        (true, false, false) | (false, true, true) => Ok(()),
+        (true, _, _) => Err(BadParam("walker: `root` and `corpus`/`size` exclude each other".to_owned())),
+        (false, true, false) => Err(BadParam("walker: a `corpus` needs a `size` (such as 16MiB)".to_owned())),
+        (false, false, true) => Err(BadParam("walker: a `size` needs a `corpus` (text, nl256, nl64k or none)".to_owned())),
+        (false, false, false) => {
+            Err(BadParam("walker: needs an input: `root` (a directory or file), or `corpus` and `size`".to_owned()))
+        }
+    }
+}
+
+fn footprint(params: &Params, arm: &ArmDef) -> u64 {
+    let largest = match params.get("root") {
+        Some(root) => tree::walk(Path::new(root)).map_or(0, |found| found.largest()),
+        None => params::bytes(params, "size"),
+    };
+    // The input, its table of line lengths and the handles of the kept lines are the child's own.
+    let own = largest + largest / SHORT_LINE * (size_of::<u32>() + size_of::<Block>()) as u64;
+    // A kept line of 20 bytes is a block of up to 64; a joined list holds the text twice.
+    let kept = match params.get("mode").map(String::as_str) {
+        Some("list" | "join") => 5,
+        _ => arm.growth_factor,
+    };
+    own + kept * largest
+}
+
+pub(super) fn run<H: Heap, M: Mode>(
+    params: &Params,
+    seed: u64,
+    driver: &mut Driver<H, M>,
+    session: &mut Session,
+) -> Result<(), Stop> {
+    let mut walk = Walk {
+        mode: params.get("mode").cloned().unwrap_or_default(),
+        file_limit_ns: params::duration(params, "file-limit").map(|limit| limit.as_nanos() as u64),
+        lengths: Vec::new(),
+        kept: Vec::new(),
+    };
+    match params.get("root") {
+        None => {
+            let kind: Corpus = params
+                .get("corpus")
+                .and_then(|name| name.parse().ok())
+                .ok_or_else(|| Stop::Input("walker needs a corpus or a root".to_owned()))?;
+            let mut text = Mapping::new(params::bytes(params, "size") as usize)
+                .map_err(|why| Stop::Input(format!("cannot map the input: {why}")))?;
+            kind.fill(seed, text.as_mut_slice());
+            walk.file(&format!("corpus:{kind}"), text.as_slice(), driver, session)
+        }
+        Some(root) => walk.tree(Path::new(root), driver, session),
+    }
+}
+
+/// What the walk carries from file to file.
+struct Walk {
+    mode: String,
+    file_limit_ns: Option<u64>,
+    /// Length of each line of the current file.
+    lengths: Vec<u32>,
+    /// Room for the handles of kept lines.
+    kept: Vec<Block>,
+}
+
+impl Walk {
+    fn tree<H: Heap, M: Mode>(
+        &mut self,
+        root: &Path,
+        driver: &mut Driver<H, M>,
+        session: &mut Session,
+    ) -> Result<(), Stop> {
+        let found = tree::walk(root).map_err(|why| Stop::Input(why.to_string()))?;
+        session.found.skipped = found.skipped.clone();
+        let mut room = Mapping::new((found.largest() as usize).max(1))
+            .map_err(|why| Stop::Input(format!("cannot map the input: {why}")))?;
+        // One file that runs out of memory or time does not end the walk, as it did not in 2007; the trial remembers
+        // the first such ending.
+        let mut ended = Ok(());
+        for file in &found.files {
+            let read = match found.read(file, room.as_mut_slice()) {
+                Ok(read) => read,
+                Err(reason) => {
+                    reason.count_in(&mut session.found.skipped);
+                    continue;
+                }
+            };
+            if read.changed {
+                session.skip("changed-while-read");
+            }
+            let name = file.path.to_string_lossy();
+            match self.file(&name, &room.as_slice()[..read.bytes], driver, session) {
+                Err(stop @ Stop::TrialTimedOut(_)) => return Err(stop),
+                Err(stop) => ended = ended.and(Err(stop)),
+                Ok(()) => {}
+            }
+        }
+        ended
+    }
+
+    /// Reads one file in: its lines are known and its pages are in memory; now the clock runs.
+    fn file<H: Heap, M: Mode>(
+        &mut self,
+        name: &str,
+        text: &[u8],
+        driver: &mut Driver<H, M>,
+        session: &mut Session,
+    ) -> Result<(), Stop> {
+        lines::split(text, &mut self.lengths).map_err(|why| Stop::Input(format!("{name}: {why}")))?;
+        let mut kept = std::mem::take(&mut self.kept);
+        kept.reserve(self.lengths.len());
+        let this = File { name, text, lengths: &self.lengths, limit_ns: self.file_limit_ns };
+        match self.mode.as_str() {
+            "concat-copy" => this.read(ConcatCopy::default(), driver, session),
+            "list" => this.read(List { lines: &mut kept, table: Table::default() }, driver, session),
+            "vec2x" => this.read(Vec2x::default(), driver, session),
+            "chunks" => this.read(Chunks::default(), driver, session),
+            "join" => {
+                let list = List { lines: &mut kept, table: Table::default() };
+                this.read(Join { list, whole: None, length: 0 }, driver, session)
+            }
+            _ => this.read(Concat::default(), driver, session),
+        }?;
+        self.kept = kept;
+        Ok(())
+    }
+}
+
+struct File<'a> {
+    name: &'a str,
+    text: &'a [u8],
+    lengths: &'a [u32],
+    limit_ns: Option<u64>,
+}
+
+impl File<'_> {
+    fn read<H: Heap, M: Mode>(
+        &self,
+        mut keeper: impl Keep,
+        driver: &mut Driver<H, M>,
+        session: &mut Session,
+    ) -> Result<(), Stop> {
+        let before = driver.mode().counts();
+        session.start_file(self.limit_ns);
+        let mut reached = 0;
+        let ended = self.keep_lines(&mut keeper, driver, session, &mut reached);
+        session.stop();
+
+        if ended.is_ok() {
+            session.contents_of(xxh3_64(self.text), |sum| {
+                let mut hash = Xxh3Default::new();
+                keeper.read(driver, |bytes| hash.update(bytes));
+                *sum = sum.wrapping_add(hash.digest());
+            });
+        }
+
+        session.start();
+        keeper.release(driver);
+        session.stop();
+
+        let since = driver.mode().counts().zip(before);
+        session.file_done(
+            FileRow {
+                path: self.name.to_owned(),
+                bytes: self.text.len() as u64,
+                lines: self.lengths.len() as u64,
+                ended: Stop::name(&ended).to_owned(),
+                reached_bytes: reached as u64,
+                wall_ns: session.file_wall_ns(),
+                realloc_moves: since.map(|(now, then)| now.realloc_moves - then.realloc_moves),
+                moved_bytes: since.map(|(now, then)| now.moved_bytes - then.moved_bytes),
+            },
+            self.lengths.len() as u64,
+        );
+        ended
+    }
+
+    fn keep_lines<H: Heap, M: Mode>(
+        &self,
+        keeper: &mut impl Keep,
+        driver: &mut Driver<H, M>,
+        session: &Session,
+        reached: &mut usize,
+    ) -> Result<(), Stop> {
+        let mut rest = self.text;
+        for some in self.lengths.chunks(LINES_A_LOOK) {
+            for length in some {
+                let (line, after) = rest.split_at(*length as usize);
+                keeper.keep(driver, line)?;
+                rest = after;
+                *reached = self.text.len() - rest.len();
+            }
+            session.in_time()?;
+        }
+        keeper.end(driver)?;
+        Ok(())
+    }
+}
+
+/// A way to keep lines.
+trait Keep {
+    /// Keeps one more line, which is not empty.
+    fn keep<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>, line: &[u8]) -> Result<(), OutOfMemory>;
+    /// The last line has been kept.
+    fn end<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>) -> Result<(), OutOfMemory> {
+        let _ = driver;
+        Ok(())
+    }
+    /// Everything kept, in order.
+    fn read<H: Heap, M: Mode>(&self, driver: &Driver<H, M>, sink: impl FnMut(&[u8]));
+    /// Drops everything.
+    fn release<H: Heap, M: Mode>(self, driver: &mut Driver<H, M>);
+}
+
+/// A bytes object of CPython with `contents`.
+fn object<H: Heap, M: Mode>(driver: &mut Driver<H, M>, contents: &[u8]) -> Result<Block, OutOfMemory> {
+    let mut block = driver.alloc(HEADER + contents.len())?;
+    driver.fill(&mut block, 0, HEADER, 0);
+    driver.write(&mut block, HEADER, contents);
+    Ok(block)
+}
+
+/// `concat`: one string, grown by exactly one line a step (`content += line` with one reference).
+#[derive(Default)]
+struct Concat {
+    content: Option<Block>,
+}
+
+impl Keep for Concat {
+    #[inline]
+    fn keep<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>, line: &[u8]) -> Result<(), OutOfMemory> {
+        match &mut self.content {
+            Some(content) => driver.append(content, line),
+            None => {
+                self.content = Some(object(driver, line)?);
+                Ok(())
+            }
+        }
+    }
+
+    fn read<H: Heap, M: Mode>(&self, driver: &Driver<H, M>, sink: impl FnMut(&[u8])) {
+        if let Some(content) = &self.content {
+            driver.read(content, HEADER, content.size() - HEADER, sink);
+        }
+    }
+
+    fn release<H: Heap, M: Mode>(self, driver: &mut Driver<H, M>) {
+        self.content.into_iter().for_each(|block| driver.free(block));
+    }
+}
+
+/// `concat-copy`: a new string for every line, the old one copied and freed (`content = content + line` with a
+/// second reference).
+#[derive(Default)]
+struct ConcatCopy {
+    content: Option<Block>,
+}
+
+impl Keep for ConcatCopy {
+    #[inline]
+    fn keep<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>, line: &[u8]) -> Result<(), OutOfMemory> {
+        self.content = Some(match self.content.take() {
+            None => object(driver, line)?,
+            Some(old) => {
+                let mut new = match driver.alloc(old.size() + line.len()) {
+                    Ok(new) => new,
+                    Err(refused) => {
+                        self.content = Some(old);
+                        return Err(refused);
+                    }
+                };
+                driver.copy(&old, 0, &mut new, 0, old.size());
+                driver.write(&mut new, old.size(), line);
+                driver.free(old);
+                new
+            }
+        });
+        Ok(())
+    }
+
+    fn read<H: Heap, M: Mode>(&self, driver: &Driver<H, M>, sink: impl FnMut(&[u8])) {
+        if let Some(content) = &self.content {
+            driver.read(content, HEADER, content.size() - HEADER, sink);
+        }
+    }
+
+    fn release<H: Heap, M: Mode>(self, driver: &mut Driver<H, M>) {
+        self.content.into_iter().for_each(|block| driver.free(block));
+    }
+}
+
+/// The pointer vector of a list, in the heap under test, grown by CPython's rule (3.9 and later): about an eighth
+/// more than needed, in fours.
+#[derive(Default)]
+struct Table {
+    vector: Option<Block>,
+    length: usize,
+}
+
+impl Table {
+    const ENTRY: usize = size_of::<u64>();
+
+    /// Entries that the vector gets when it must hold `length`.
+    fn allocated_for(length: usize) -> usize {
+        (length + (length >> 3) + 6) & !3
+    }
+
+    #[inline]
+    fn push<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>, block: &Block) -> Result<(), OutOfMemory> {
+        let room = self.vector.as_ref().map_or(0, |vector| vector.size() / Self::ENTRY);
+        if self.length == room {
+            let bytes = Self::allocated_for(self.length + 1) * Self::ENTRY;
+            match &mut self.vector {
+                Some(vector) => driver.resize(vector, bytes)?,
+                None => self.vector = Some(driver.alloc(bytes)?),
+            }
+        }
+        if let Some(vector) = &mut self.vector {
+            driver.write(vector, self.length * Self::ENTRY, &(block.address() as u64).to_ne_bytes());
+        }
+        self.length += 1;
+        Ok(())
+    }
+}
+
+/// `list`: one string a line, and a list of them.
+struct List<'k> {
+    /// The handles; the addresses that a real list holds are written into `table`.
+    lines: &'k mut Vec<Block>,
+    table: Table,
+}
+
+impl Keep for List<'_> {
+    #[inline]
+    fn keep<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>, line: &[u8]) -> Result<(), OutOfMemory> {
+        let block = object(driver, line)?;
+        let pushed = self.table.push(driver, &block);
+        self.lines.push(block);
+        pushed
+    }
+
+    fn read<H: Heap, M: Mode>(&self, driver: &Driver<H, M>, mut sink: impl FnMut(&[u8])) {
+        for line in self.lines.iter() {
+            driver.read(line, HEADER, line.size() - HEADER, &mut sink);
+        }
+    }
+
+    fn release<H: Heap, M: Mode>(self, driver: &mut Driver<H, M>) {
+        for line in self.lines.drain(..) {
+            driver.free(line);
+        }
+        self.table.vector.into_iter().for_each(|block| driver.free(block));
+    }
+}
+
+/// `vec2x`: one buffer whose capacity doubles (Rust's `Vec<u8>`).
+#[derive(Default)]
+struct Vec2x {
+    buffer: Option<Block>,
+    length: usize,
+}
+
+impl Keep for Vec2x {
+    #[inline]
+    fn keep<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>, line: &[u8]) -> Result<(), OutOfMemory> {
+        let needed = self.length + line.len();
+        match &mut self.buffer {
+            None => self.buffer = Some(driver.alloc(needed.max(8))?),
+            Some(buffer) if needed > buffer.size() => {
+                let doubled = (2 * buffer.size()).max(needed);
+                driver.resize(buffer, doubled)?;
+            }
+            Some(_) => {}
+        }
+        if let Some(buffer) = &mut self.buffer {
+            driver.write(buffer, self.length, line);
+        }
+        self.length = needed;
+        Ok(())
+    }
+
+    fn read<H: Heap, M: Mode>(&self, driver: &Driver<H, M>, sink: impl FnMut(&[u8])) {
+        if let Some(buffer) = &self.buffer {
+            driver.read(buffer, 0, self.length, sink);
+        }
+    }
+
+    fn release<H: Heap, M: Mode>(self, driver: &mut Driver<H, M>) {
+        self.buffer.into_iter().for_each(|block| driver.free(block));
+    }
+}
+
+/// `chunks`: CPython 2's `file.read()`: a buffer that doubles up to 512 KiB, then grows by 512 KiB, and is cut to
+/// its length at the end.
+#[derive(Default)]
+struct Chunks {
+    buffer: Option<Block>,
+    length: usize,
+}
+
+impl Chunks {
+    /// The next capacity after `capacity` bytes of contents.
+    fn next(capacity: usize) -> usize {
+        if capacity < BIG_CHUNK { capacity * 2 } else { capacity + BIG_CHUNK }
+    }
+}
+
+impl Keep for Chunks {
+    #[inline]
+    fn keep<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>, line: &[u8]) -> Result<(), OutOfMemory> {
+        let needed = self.length + line.len();
+        let had = self.buffer.as_ref().map_or(0, |buffer| buffer.size() - HEADER);
+        let mut capacity = had.max(SMALL_CHUNK);
+        while capacity < needed {
+            capacity = Self::next(capacity);
+        }
+        match &mut self.buffer {
+            None => self.buffer = Some(driver.alloc(HEADER + capacity)?),
+            Some(buffer) if capacity > had => driver.resize(buffer, HEADER + capacity)?,
+            Some(_) => {}
+        }
+        if let Some(buffer) = &mut self.buffer {
+            driver.write(buffer, HEADER + self.length, line);
+        }
+        self.length = needed;
+        Ok(())
+    }
+
+    fn end<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>) -> Result<(), OutOfMemory> {
+        match &mut self.buffer {
+            Some(buffer) if buffer.size() > HEADER + self.length => driver.resize(buffer, HEADER + self.length),
+            _ => Ok(()),
+        }
+    }
+
+    fn read<H: Heap, M: Mode>(&self, driver: &Driver<H, M>, sink: impl FnMut(&[u8])) {
+        if let Some(buffer) = &self.buffer {
+            driver.read(buffer, HEADER, self.length, sink);
+        }
+    }
+
+    fn release<H: Heap, M: Mode>(self, driver: &mut Driver<H, M>) {
+        self.buffer.into_iter().for_each(|block| driver.free(block));
+    }
+}
+
+/// `join`: the list, then one string of the total (`"".join(lines)`).
+struct Join<'k> {
+    list: List<'k>,
+    whole: Option<Block>,
+    length: usize,
+}
+
+impl Keep for Join<'_> {
+    #[inline]
+    fn keep<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>, line: &[u8]) -> Result<(), OutOfMemory> {
+        self.length += line.len();
+        self.list.keep(driver, line)
+    }
+
+    fn end<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>) -> Result<(), OutOfMemory> {
+        let mut whole = driver.alloc(HEADER + self.length)?;
+        driver.fill(&mut whole, 0, HEADER, 0);
+        let mut at = HEADER;
+        for line in self.list.lines.iter() {
+            let length = line.size() - HEADER;
+            driver.copy(line, HEADER, &mut whole, at, length);
+            at += length;
+        }
+        self.whole = Some(whole);
+        Ok(())
+    }
+
+    fn read<H: Heap, M: Mode>(&self, driver: &Driver<H, M>, sink: impl FnMut(&[u8])) {
+        if let Some(whole) = &self.whole {
+            driver.read(whole, HEADER, self.length, sink);
+        }
+    }
+
+    fn release<H: Heap, M: Mode>(self, driver: &mut Driver<H, M>) {
+        self.list.release(driver);
+        self.whole.into_iter().for_each(|block| driver.free(block));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_grows_as_cpython_documents_it() {
+        let mut sizes = vec![0];
+        for length in 1..=77 {
+            let room = sizes[sizes.len() - 1];
+            if length > room {
+                sizes.push(Table::allocated_for(length));
+            }
+        }
+        assert_eq!(sizes, [0, 4, 8, 16, 24, 32, 40, 52, 64, 76, 92]);
+    }
+
+    #[test]
+    fn chunks_double_to_half_a_mebibyte_and_then_add_it() {
+        let mut capacities = vec![SMALL_CHUNK];
+        while capacities.len() < 9 {
+            capacities.push(Chunks::next(capacities[capacities.len() - 1]));
+        }
+        let kib: Vec<usize> = capacities.iter().map(|bytes| bytes >> 10).collect();
+        assert_eq!(kib, [8, 16, 32, 64, 128, 256, 512, 1024, 1536]);
+    }
+}

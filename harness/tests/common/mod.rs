@@ -1,0 +1,94 @@
+//! What the tests of the binary share.
+#![allow(dead_code, reason = "each test binary uses its own part")]
+
+use heaplab::record::TrialRecord;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// The binary under test, with nothing of the tester's environment that could change its output.
+pub fn heaplab() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_heaplab"));
+    command.env_remove("HEAPLAB_CHILDREN").env("COLUMNS", "200");
+    command
+}
+
+/// Runs `heaplab` with `arguments` and gives what it said.
+pub fn said(arguments: &[&str]) -> Output {
+    heaplab().args(arguments).output().expect("heaplab starts")
+}
+
+/// Standard output as text.
+pub fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("output is UTF-8")
+}
+
+/// Standard error as text.
+pub fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("messages are UTF-8")
+}
+
+/// A temporary folder with a run in it, made from a definition's text.
+pub struct Ran {
+    /// Keeps the folder.
+    pub dir: TempDir,
+    /// What `heaplab run` said.
+    pub output: Output,
+}
+
+/// One grid as TOML; `arms` and `params` are TOML as well.
+pub fn definition(workload: &str, params: &str, arms: &str, protocols: &str, rest: &str) -> String {
+    format!(
+        "id = \"toy\"\ntitle = \"a toy\"\nanalysis = \"none\"\n[[grid]]\nname = \"g\"\nworkload = \"{workload}\"\n\
+         params = {{ {params} }}\narms = [{arms}]\nprotocols = [{protocols}]\n{rest}\n"
+    )
+}
+
+impl Ran {
+    /// Runs `definition` with further arguments.
+    pub fn new(definition: &str, arguments: &[&str]) -> Ran {
+        Ran::by(heaplab(), definition, arguments)
+    }
+
+    /// As [`Ran::new`], by a command that was prepared.
+    pub fn by(mut heaplab: Command, definition: &str, arguments: &[&str]) -> Ran {
+        let dir = TempDir::new().expect("a temporary folder");
+        let file = dir.path().join("toy.toml");
+        fs::write(&file, definition).expect("definition written");
+        let output =
+            heaplab.arg("run").arg(&file).arg("--out").arg(dir.path().join("run")).args(arguments).output();
+        Ran { dir, output: output.expect("heaplab starts") }
+    }
+
+    /// The run's folder.
+    pub fn folder(&self) -> PathBuf {
+        self.dir.path().join("run")
+    }
+
+    /// Its records.
+    pub fn records(&self) -> Vec<TrialRecord> {
+        records(&self.folder())
+    }
+
+    /// The only record.
+    pub fn record(&self) -> TrialRecord {
+        let mut records = self.records();
+        assert_eq!(records.len(), 1, "{}", err(&self.output));
+        records.remove(0)
+    }
+}
+
+/// The records in a run's folder.
+pub fn records(folder: &Path) -> Vec<TrialRecord> {
+    fs::read_to_string(folder.join("records.jsonl"))
+        .expect("records are there")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a record"))
+        .collect()
+}
+
+/// A metric of a record.
+pub fn metric(record: &TrialRecord, name: &str) -> u64 {
+    *record.metrics.get(name).unwrap_or_else(|| panic!("{} has no {name}: {record:?}", record.arm))
+}
