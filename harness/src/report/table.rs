@@ -1,11 +1,6 @@
 //! The report as text for a terminal.
 
 use super::{Report, Table};
-use crate::claims::AsRun;
-use crate::experiment::Experiment;
-use crate::plan::Plan;
-use crate::record::TrialRecord;
-use crate::summary::Summary;
 use comfy_table::{ContentArrangement, presets};
 
 /// Width of prose where the terminal's is not known.
@@ -31,20 +26,6 @@ pub fn report(report: &Report<'_>, width: Option<u16>) -> String {
         out.push_str(&format!("\nWARNING: {warning}\n"));
     }
     out
-}
-
-/// The report on a run that has just ended or is read from its folder.
-pub fn run(
-    experiment: &Experiment,
-    plan: &Plan,
-    summary: &Summary,
-    records: &[TrialRecord],
-) -> String {
-    let as_run = AsRun::planned(experiment, plan);
-    report(
-        &Report::new(experiment, summary, &as_run).with_files(records),
-        None,
-    )
 }
 
 /// One table with its title above and its notes below.
