@@ -8,8 +8,10 @@ use crate::record::TrialRecord;
 use crate::summary::Summary;
 use comfy_table::{ContentArrangement, presets};
 
-/// Width of prose where the terminal's is not known.
+/// Widest line of prose.
 const PROSE: usize = 100;
+/// Width of tables where the terminal's is not asked for.
+const WIDTH: u16 = 120;
 
 /// The whole report: title, analysis, tables, claims. `width` in columns; `None` never wraps tables.
 pub fn report(report: &Report<'_>, width: Option<u16>) -> String {
@@ -20,13 +22,14 @@ pub fn report(report: &Report<'_>, width: Option<u16>) -> String {
         out.push_str(&wrapped(paragraph, "", prose_width));
         out.push('\n');
     }
-    for table in report.tables() {
-        out.push_str(&self::table(&table, width));
-        out.push('\n');
-    }
-    if !report.claims().is_empty() {
-        out.push_str(&table(&report.claims_table(), width));
-    }
+    let tables = report.all_tables();
+    out.push_str(
+        &tables
+            .iter()
+            .map(|t| table(t, width))
+            .collect::<Vec<_>>()
+            .join("\n"),
+    );
     for warning in report.warnings() {
         out.push_str(&format!("\nWARNING: {warning}\n"));
     }
@@ -43,7 +46,7 @@ pub fn run(
     let as_run = AsRun::planned(experiment, plan);
     report(
         &Report::new(experiment, summary, &as_run).with_files(records),
-        None,
+        Some(WIDTH),
     )
 }
 
