@@ -207,17 +207,11 @@ impl<'v> View<'v> {
         })
     }
 
-    fn cell(&self, arm: &str, point: &Params) -> Option<&'v Cell> {
-        let cells = self.report.summary.cells.iter();
-        let mut found = cells.filter(|cell| {
-            cell.grid == self.grid.name
-                && cell.protocol == self.protocol
-                && cell.arm == arm
-                && point
-                    .iter()
-                    .all(|(name, value)| cell.params.get(name) == Some(value))
-        });
-        found.next()
+    fn cell(&self, arm: &'v str, point: &'v Params) -> Option<&'v Cell> {
+        let summary = self.report.summary;
+        summary
+            .find(&self.grid.name, self.protocol, arm, point)
+            .next()
     }
 
     /// Head of the first column.
