@@ -42,6 +42,8 @@ pub struct ArmDef {
     /// Address space that growing one block by realloc to N bytes takes at most, as a multiple of N: what footprints
     /// are estimated with. From the peak resident figures of HISTORY (2007's rule: 3.7), rounded up.
     pub growth_factor: u64,
+    /// Memory given back is used again. (False only for `bump`, where every copy stays.)
+    pub reuses: bool,
     /// A number of this arm is a number of a model or a limit and must say so wherever it stands.
     pub note: Option<&'static str>,
     /// Only for testing the harness: never listed, never in an experiment.
@@ -58,6 +60,7 @@ const fn arm(id: &'static str, child: &'static str, built: bool, what: &'static 
         environment: &[],
         contents: true,
         growth_factor: 4,
+        reuses: true,
         note: None,
         test_only: false,
     }
@@ -121,6 +124,8 @@ pub static ARMS: &[ArmDef] = &[
         ..arm("tcmalloc-2007", "child_tcmalloc_2007", true, "MODEL of the realloc policy of google-perftools <= 0.97")
     },
     ArmDef {
+        growth_factor: 1,
+        reuses: false,
         note: Some("bump is a limit, not an allocator: it never frees"),
         ..arm("bump", "child_limits", true, "limit: never frees, extends its last block in place")
     },

@@ -3,6 +3,7 @@
 //! Exit status: 0 done, 1 a check failed (or the disk refused), 2 bad input, 3 nothing measurable, 130 interrupted.
 
 mod claims;
+mod finished;
 mod list;
 mod report;
 mod run;

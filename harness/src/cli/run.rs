@@ -2,11 +2,12 @@
 
 use super::{Failure, children, print, print_json};
 use crate::arms::Arm;
+use crate::claims::AsRun;
 use crate::definitions;
 use crate::experiment::Experiment;
 use crate::plan::{self, Options, Plan};
 use crate::record::Outcome;
-use crate::report;
+use crate::report::{self, Report};
 use crate::run::env::Environment;
 use crate::run::folder::Folder;
 use crate::run::{self, Finish, interrupt};
@@ -151,7 +152,9 @@ impl Run {
         if self.json {
             print_json(&summary)?;
         } else {
-            print(&report::table::run(experiment, plan, &summary, &records))?;
+            let run = AsRun::planned(experiment, plan);
+            let report = Report::new(experiment, &summary, &run).with_files(&records);
+            print(&report::table::report(&report, Some(super::finished::width())))?;
             eprintln!("\nchecked claims: heaplab claims {shown}\nthese tables:   heaplab report {shown}");
         }
         let ended = |kind: &str| records.iter().filter(|record| record.outcome.name() == kind).count();

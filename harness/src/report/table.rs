@@ -1,17 +1,10 @@
 //! The report as text for a terminal.
 
 use super::{Report, Table};
-use crate::claims::AsRun;
-use crate::experiment::Experiment;
-use crate::plan::Plan;
-use crate::record::TrialRecord;
-use crate::summary::Summary;
 use comfy_table::{ContentArrangement, presets};
 
 /// Widest line of prose.
 const PROSE: usize = 100;
-/// Width of tables where the terminal's is not asked for.
-const WIDTH: u16 = 120;
 
 /// The whole report: title, analysis, tables, claims. `width` in columns; `None` never wraps tables.
 pub fn report(report: &Report<'_>, width: Option<u16>) -> String {
@@ -23,31 +16,12 @@ pub fn report(report: &Report<'_>, width: Option<u16>) -> String {
         out.push('\n');
     }
     let tables = report.all_tables();
-    out.push_str(
-        &tables
-            .iter()
-            .map(|t| table(t, width))
-            .collect::<Vec<_>>()
-            .join("\n"),
-    );
+    let drawn: Vec<String> = tables.iter().map(|t| table(t, width)).collect();
+    out.push_str(&drawn.join("\n"));
     for warning in report.warnings() {
         out.push_str(&format!("\nWARNING: {warning}\n"));
     }
     out
-}
-
-/// The report on a run that has just ended or is read from its folder.
-pub fn run(
-    experiment: &Experiment,
-    plan: &Plan,
-    summary: &Summary,
-    records: &[TrialRecord],
-) -> String {
-    let as_run = AsRun::planned(experiment, plan);
-    report(
-        &Report::new(experiment, summary, &as_run).with_files(records),
-        Some(WIDTH),
-    )
 }
 
 /// One table with its title above and its notes below.

@@ -1,6 +1,7 @@
 //! One child: started, watched, timed out, collected. Nothing else in the harness starts a trial.
 
 use super::interrupt;
+use crate::probe::limits;
 use crate::trial::{ChildReport, TrialSpec};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
@@ -62,7 +63,8 @@ pub fn run(start: &Start) -> io::Result<Ended> {
         None => Command::new(start.child),
     };
     let orders = serde_json::to_vec(start.spec)?;
-    let mut child = command
+    // Neither a child nor its tracer may outlive a harness that is killed.
+    let mut child = limits::dies_with_us(&mut command)
         .env_clear()
         .envs(start.environment)
         .stdin(Stdio::piped())

@@ -44,8 +44,17 @@ const PIN_SIZE: usize = 48;
 const STEPS_A_LOOK: u64 = 64;
 
 fn footprint(params: &Params, arm: &ArmDef) -> u64 {
-    let blocks = if params.get("shape").is_some_and(|shape| shape == "two") { 2 } else { 1 };
-    blocks * arm.growth_factor * params::bytes(params, "size")
+    let (size, step) = (params::bytes(params, "size"), params::bytes(params, "step").max(1));
+    let shape = params.get("shape").map_or("one", String::as_str);
+    // An arm that never frees extends its last block in place, and keeps every copy once another block is behind it.
+    let copies = match shape {
+        "two" => size / step,
+        "pinned" => size / step / PIN_EVERY,
+        _ => 0,
+    };
+    let factor = if arm.reuses { arm.growth_factor } else { 1 + copies };
+    let blocks = if shape == "two" { 2 } else { 1 };
+    (blocks * factor).saturating_mul(size)
 }
 
 /// What step `i` writes.

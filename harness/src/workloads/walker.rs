@@ -86,12 +86,14 @@ fn footprint(params: &Params, arm: &ArmDef) -> u64 {
     };
     // The input, its table of line lengths and the handles of the kept lines are the child's own.
     let own = largest + largest / SHORT_LINE * (size_of::<u32>() + size_of::<Block>()) as u64;
-    // A kept line of 20 bytes is a block of up to 64; a joined list holds the text twice.
     let kept = match params.get("mode").map(String::as_str) {
+        // A kept line of 20 bytes is a block of up to 64; a joined list holds the text twice.
         Some("list" | "join") => 5,
+        // Every prefix stays where nothing is freed.
+        Some("concat-copy") if !arm.reuses => largest / SHORT_LINE / 2,
         _ => arm.growth_factor,
     };
-    own + kept * largest
+    own + largest.saturating_mul(kept)
 }
 
 pub(super) fn run<H: Heap, M: Mode>(
