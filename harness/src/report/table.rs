@@ -16,13 +16,8 @@ pub fn report(report: &Report<'_>, width: Option<u16>) -> String {
         out.push('\n');
     }
     let tables = report.all_tables();
-    out.push_str(
-        &tables
-            .iter()
-            .map(|t| table(t, width))
-            .collect::<Vec<_>>()
-            .join("\n"),
-    );
+    let drawn: Vec<String> = tables.iter().map(|t| table(t, width)).collect();
+    out.push_str(&drawn.join("\n"));
     for warning in report.warnings() {
         out.push_str(&format!("\nWARNING: {warning}\n"));
     }
