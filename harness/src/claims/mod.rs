@@ -23,7 +23,8 @@ mod reading;
 
 use crate::experiment::{Check, CheckKind, Claim, Experiment, Grid, OneOrMany};
 use crate::plan::Plan;
-use crate::summary::{Summary, compare_values, same_value};
+use crate::size::parse_bytes;
+use crate::summary::{Summary, compare_values};
 use crate::trial::Params;
 use serde::Serialize;
 use std::cmp::Ordering;
@@ -159,8 +160,8 @@ impl AsRun {
         AsRun { quick, points }
     }
 
-    /// The points that were planned, with all that the command line changed; in the order of the definition's values,
-    /// others by size or letter after them.
+    /// The points that were planned, with all that the command line changed: sizes ascending, words in the order of
+    /// the definition.
     pub fn planned(experiment: &Experiment, plan: &Plan) -> AsRun {
         let mut points: BTreeMap<String, Vec<Params>> = BTreeMap::new();
         for trial in &plan.trials {
@@ -180,19 +181,20 @@ impl AsRun {
     }
 }
 
+/// Sizes by value; words in the order of the definition, those that it does not have after them by letter.
 fn in_definition_order(grid: Option<&Grid>, a: &Params, b: &Params) -> Ordering {
+    let compare = |name: &String, a: &str, b: &str| {
+        let values = grid.and_then(|grid| grid.params.get(name));
+        let values = values.map(OneOrMany::values).unwrap_or_default();
+        let place = |value: &str| values.iter().position(|v| v == value).unwrap_or(usize::MAX);
+        match (parse_bytes(a), parse_bytes(b)) {
+            (Ok(a), Ok(b)) => a.cmp(&b),
+            _ => place(a).cmp(&place(b)).then_with(|| compare_values(a, b)),
+        }
+    };
     a.iter()
         .zip(b)
-        .map(|((name, a), (_, b))| {
-            let values = grid.and_then(|grid| grid.params.get(name));
-            let place = |value: &str| {
-                let all = values.map(OneOrMany::values).unwrap_or_default();
-                all.iter()
-                    .position(|v| same_value(v, value))
-                    .unwrap_or(usize::MAX)
-            };
-            place(a).cmp(&place(b)).then_with(|| compare_values(a, b))
-        })
+        .map(|((name, a), (_, b))| compare(name, a, b))
         .find(|order| order.is_ne())
         .unwrap_or(Ordering::Equal)
 }

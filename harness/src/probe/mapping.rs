@@ -127,8 +127,8 @@ mod tests {
         for len in [1, 4095, 4096, (2 << 20) - 1, 2 << 20, 16 << 20] {
             assert!(
                 mapped_len(len) >= len
-                    && mapped_len(len) % 4096 == 0
-                    && mapped_len(len) % (2 << 20) != 0
+                    && mapped_len(len).is_multiple_of(4096)
+                    && !mapped_len(len).is_multiple_of(2 << 20)
             );
         }
     }

@@ -23,7 +23,7 @@ pub struct Document<'d> {
     pub claims: &'d [ClaimResult],
     /// What went wrong with the run as a whole.
     pub warnings: Vec<String>,
-    /// The tables, claims last.
+    /// The tables.
     pub tables: Vec<Table>,
     /// Every sample.
     pub summary: &'d Summary,
@@ -33,10 +33,6 @@ impl<'d> Document<'d> {
     /// The document of a report.
     pub fn new(report: &'d Report<'_>) -> Document<'d> {
         let experiment = report.experiment();
-        let mut tables = report.tables();
-        if !report.claims().is_empty() {
-            tables.push(report.claims_table());
-        }
         Document {
             schema: SCHEMA,
             experiment: &experiment.id,
@@ -45,7 +41,7 @@ impl<'d> Document<'d> {
             quick: report.quick(),
             claims: report.claims(),
             warnings: report.warnings(),
-            tables,
+            tables: report.all_tables(),
             summary: report.summary(),
         }
     }

@@ -2,12 +2,9 @@
 
 use super::{Report, Table};
 
-/// All tables of a report, claims last.
+/// All tables of a report.
 pub fn report(report: &Report<'_>) -> String {
-    let mut tables = report.tables();
-    if !report.claims().is_empty() {
-        tables.push(report.claims_table());
-    }
+    let tables = report.all_tables();
     tables.iter().map(table).collect::<Vec<_>>().join("\n")
 }
 

@@ -12,6 +12,7 @@ mod census;
 mod exponents;
 mod files;
 mod findings;
+mod receipts;
 mod times;
 
 use crate::arms::Arm;
@@ -110,6 +111,19 @@ impl<'r> Report<'r> {
         findings::table(self)
     }
 
+    /// Who was measured: each arm's receipt.
+    pub fn arms_table(&self) -> Table {
+        receipts::table(self)
+    }
+
+    /// Every table: measurements, arms, claims. Empty ones are left out.
+    pub fn all_tables(&self) -> Vec<Table> {
+        let mut tables = self.tables();
+        tables.extend([self.arms_table(), self.claims_table()]);
+        tables.retain(|table| !table.rows.is_empty());
+        tables
+    }
+
     /// What went wrong with the run as a whole, in words: arms that did not do the same work, receipts that changed.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = Vec::new();
@@ -193,17 +207,11 @@ impl<'v> View<'v> {
         })
     }
 
-    fn cell(&self, arm: &str, point: &Params) -> Option<&'v Cell> {
-        let cells = self.report.summary.cells.iter();
-        let mut found = cells.filter(|cell| {
-            cell.grid == self.grid.name
-                && cell.protocol == self.protocol
-                && cell.arm == arm
-                && point
-                    .iter()
-                    .all(|(name, value)| cell.params.get(name) == Some(value))
-        });
-        found.next()
+    fn cell(&self, arm: &'v str, point: &'v Params) -> Option<&'v Cell> {
+        let summary = self.report.summary;
+        summary
+            .find(&self.grid.name, self.protocol, arm, point)
+            .next()
     }
 
     /// Head of the first column.
@@ -252,25 +260,14 @@ impl<'v> View<'v> {
     /// Notes on who was measured and on cells that hold no plain value.
     fn notes_on_arms(&self) -> Vec<String> {
         let receipts = &self.report.summary.receipts;
-        let measured: Vec<String> = self
-            .arms
-            .iter()
-            .filter_map(|arm| {
-                receipts
-                    .get(*arm)
-                    .map(|r| format!("{arm} is {} {}", r.allocator, r.version))
-            })
-            .map(|text| text.trim_end().to_owned())
-            .collect();
         let mut notes = Vec::new();
-        if !measured.is_empty() {
-            notes.push(format!("Measured: {}.", measured.join("; ")));
-        }
         for arm in &self.arms {
+            let receipt = receipts.get(*arm);
             if let Some(note) = Arm::parse(arm).ok().and_then(|arm| arm.def.note) {
-                notes.push(format!("{note}."));
+                let told = receipt.map(|r| format!(" Its receipt: {} {}.", r.allocator, r.version));
+                notes.push(format!("{note}.{}", told.unwrap_or_default()));
             }
-            if receipts.get(*arm).is_some_and(metric::sampling_on) {
+            if receipt.is_some_and(metric::sampling_on) {
                 notes.push(format!(
                     "{arm} samples allocations by chance (its receipt says so): its counts are random, marked ~."
                 ));

@@ -3,7 +3,7 @@
 use super::{Report, Table};
 use comfy_table::{ContentArrangement, presets};
 
-/// Width of prose where the terminal's is not known.
+/// Widest line of prose.
 const PROSE: usize = 100;
 
 /// The whole report: title, analysis, tables, claims. `width` in columns; `None` never wraps tables.
@@ -15,13 +15,9 @@ pub fn report(report: &Report<'_>, width: Option<u16>) -> String {
         out.push_str(&wrapped(paragraph, "", prose_width));
         out.push('\n');
     }
-    for table in report.tables() {
-        out.push_str(&self::table(&table, width));
-        out.push('\n');
-    }
-    if !report.claims().is_empty() {
-        out.push_str(&table(&report.claims_table(), width));
-    }
+    let tables = report.all_tables();
+    let drawn: Vec<String> = tables.iter().map(|t| table(t, width)).collect();
+    out.push_str(&drawn.join("\n"));
     for warning in report.warnings() {
         out.push_str(&format!("\nWARNING: {warning}\n"));
     }

@@ -195,9 +195,8 @@ fn a_table_of_copies() {
     );
     let notes = census.notes.join("\n");
     for expected in [
-        "system is glibc 2.36; ",
-        "tcmalloc-2007 is realloc policy model of google-perftools <= 0.97 1.",
         "tcmalloc-2007 is a MODEL",
+        "Its receipt: realloc policy model of google-perftools <= 0.97 1.",
         "tcmalloc-google samples allocations by chance",
         "jemalloc: unavailable: not built.",
         "tcmalloc-google: timed out after 20s.",
@@ -327,9 +326,17 @@ fn every_format_is_written_and_always_the_same() {
     assert!(markdown.contains("| size | system |"), "{markdown}");
     let document: serde_json::Value = serde_json::from_str(&json).expect("reads back");
     assert_eq!(document["claims"][1]["result"]["kind"], "reproduced");
-    assert_eq!(document["tables"].as_array().map(Vec::len), Some(4));
+    assert_eq!(document["tables"].as_array().map(Vec::len), Some(5));
     records.reverse();
     assert_eq!(write(&records), (terminal, markdown, json));
+}
+
+#[test]
+fn a_table_of_arms() {
+    let table = with_report(&copies(), |report| report.arms_table());
+    let arms: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(arms, ["system", "tcmalloc-2007", "tcmalloc-google"]);
+    assert_eq!(table.rows[0][1..4], ["glibc", "2.36", "sampling = 0"]);
 }
 
 #[test]

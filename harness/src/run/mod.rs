@@ -309,10 +309,10 @@ impl<'p> Run<'p> {
         if !report.receipt.allocator.is_empty() {
             record.receipt = Some(report.receipt);
         }
-        if record.outcome == Outcome::Ok {
-            if let Err(message) = self.checksums(record, arm) {
-                record.outcome = Outcome::WrongChecksum { message };
-            }
+        if record.outcome == Outcome::Ok
+            && let Err(message) = self.checksums(record, arm)
+        {
+            record.outcome = Outcome::WrongChecksum { message };
         }
     }
 
@@ -331,12 +331,12 @@ impl<'p> Run<'p> {
             ("ops", &record.checksum_ops, &agreed.ops),
             ("contents", &record.checksum_contents, &agreed.contents),
         ] {
-            if let (Some(here), Some((there, whose))) = (here, there) {
-                if here != there {
-                    return Err(format!(
-                        "{what} checksum is {here}, but {there} under {whose}"
-                    ));
-                }
+            if let (Some(here), Some((there, whose))) = (here, there)
+                && here != there
+            {
+                return Err(format!(
+                    "{what} checksum is {here}, but {there} under {whose}"
+                ));
             }
         }
         Ok(())
