@@ -93,7 +93,10 @@ fn check(params: &Params) -> Result<(), BadParam> {
 
 fn footprint(params: &Params, arm: &ArmDef) -> u64 {
     let largest = match params.get("root") {
-        Some(root) => tree::walk(Path::new(root)).map_or(0, |found| found.largest()),
+        Some(root) => tree::walk(Path::new(root)).map_or(0, |found| {
+            let sizes = found.files.iter().map(|file| file.size);
+            sizes.max().unwrap_or(0)
+        }),
         None => params::bytes(params, "size"),
     };
     // The input, its table of line lengths and the handles of the kept lines are the child's own.
