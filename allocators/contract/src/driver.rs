@@ -65,7 +65,11 @@ pub struct OutOfMemory {
 
 impl core::fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "out of memory: the allocator returned null for a request of {} bytes", self.requested)
+        write!(
+            f,
+            "out of memory: the allocator returned null for a request of {} bytes",
+            self.requested
+        )
     }
 }
 impl std::error::Error for OutOfMemory {}
@@ -167,7 +171,9 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         self.resize(block, old + bytes.len())?;
         // SAFETY: LIVE: the block now holds `old + len` bytes, so `old ..` has room for `len`; NO-REFERENCE: `bytes`
         // cannot lie in the heap's memory, so the two do not overlap.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), block.at.as_ptr().add(old), bytes.len()) };
+        unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), block.at.as_ptr().add(old), bytes.len())
+        };
         self.mode.wrote(block.at.as_ptr(), old, bytes.len());
         Ok(())
     }
@@ -196,10 +202,18 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
     /// # Errors
     /// [`OutOfMemory`] if the allocator returns null; the line that did not fit is then the next one.
     #[inline(never)]
-    pub fn append_each(&mut self, block: &mut Block, lines: &mut Lines, most: usize) -> Result<(), OutOfMemory> {
+    pub fn append_each(
+        &mut self,
+        block: &mut Block,
+        lines: &mut Lines,
+        most: usize,
+    ) -> Result<(), OutOfMemory> {
         let (mut line, lengths) = lines.next(most);
         let mut left = lengths.iter();
-        let mut books = Books { ops: self.ops, at: block.at };
+        let mut books = Books {
+            ops: self.ops,
+            at: block.at,
+        };
         let mut run = Run::of(self, &mut books);
         let mut size = block.size;
         while let Some(length) = left.next() {
@@ -231,8 +245,16 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
     /// # Errors
     /// [`OutOfMemory`] if the allocator returns null; the steps before have been made.
     #[inline(never)]
-    pub fn extend_each(&mut self, block: &mut Block, len: usize, bytes: Range<u8>) -> Result<(), OutOfMemory> {
-        let mut books = Books { ops: self.ops, at: block.at };
+    pub fn extend_each(
+        &mut self,
+        block: &mut Block,
+        len: usize,
+        bytes: Range<u8>,
+    ) -> Result<(), OutOfMemory> {
+        let mut books = Books {
+            ops: self.ops,
+            at: block.at,
+        };
         let mut run = Run::of(self, &mut books);
         let mut size = block.size;
         for byte in bytes {
@@ -256,9 +278,14 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
     /// If they do not fit.
     #[inline]
     pub fn write(&mut self, block: &mut Block, offset: usize, bytes: &[u8]) {
-        assert!(offset <= block.size && bytes.len() <= block.size - offset, "write past the end of a block");
+        assert!(
+            offset <= block.size && bytes.len() <= block.size - offset,
+            "write past the end of a block"
+        );
         // SAFETY: LIVE and the check above; NO-REFERENCE: `bytes` is not in the heap's memory.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), block.at.as_ptr().add(offset), bytes.len()) };
+        unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), block.at.as_ptr().add(offset), bytes.len())
+        };
         self.mode.wrote(block.at.as_ptr(), offset, bytes.len());
     }
 
@@ -268,7 +295,10 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
     /// If they do not fit.
     #[inline]
     pub fn fill(&mut self, block: &mut Block, offset: usize, len: usize, byte: u8) {
-        assert!(offset <= block.size && len <= block.size - offset, "fill past the end of a block");
+        assert!(
+            offset <= block.size && len <= block.size - offset,
+            "fill past the end of a block"
+        );
         // SAFETY: LIVE and the check above.
         unsafe { ptr::write_bytes(block.at.as_ptr().add(offset), byte, len) };
         self.mode.wrote(block.at.as_ptr(), offset, len);
@@ -280,12 +310,31 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
     /// # Panics
     /// If either range does not fit.
     #[inline]
-    pub fn copy(&mut self, from: &Block, from_offset: usize, to: &mut Block, to_offset: usize, len: usize) {
-        assert!(from_offset <= from.size && len <= from.size - from_offset, "copy past the end of the source");
-        assert!(to_offset <= to.size && len <= to.size - to_offset, "copy past the end of the target");
+    pub fn copy(
+        &mut self,
+        from: &Block,
+        from_offset: usize,
+        to: &mut Block,
+        to_offset: usize,
+        len: usize,
+    ) {
+        assert!(
+            from_offset <= from.size && len <= from.size - from_offset,
+            "copy past the end of the source"
+        );
+        assert!(
+            to_offset <= to.size && len <= to.size - to_offset,
+            "copy past the end of the target"
+        );
         // SAFETY: LIVE and the checks above; `copy`, not `copy_nonoverlapping`, because a broken heap (or `null`)
         // may have made the two blocks overlap.
-        unsafe { ptr::copy(from.at.as_ptr().add(from_offset), to.at.as_ptr().add(to_offset), len) };
+        unsafe {
+            ptr::copy(
+                from.at.as_ptr().add(from_offset),
+                to.at.as_ptr().add(to_offset),
+                len,
+            )
+        };
         self.mode.wrote(to.at.as_ptr(), to_offset, len);
         self.mode.copied(len);
     }
@@ -296,13 +345,22 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
     /// # Panics
     /// If the range does not lie in the block.
     pub fn read(&self, block: &Block, offset: usize, len: usize, mut sink: impl FnMut(&[u8])) {
-        assert!(offset <= block.size && len <= block.size - offset, "read past the end of a block");
+        assert!(
+            offset <= block.size && len <= block.size - offset,
+            "read past the end of a block"
+        );
         let mut buffer = [0u8; 4096];
         let mut done = 0;
         while done < len {
             let n = buffer.len().min(len - done);
             // SAFETY: LIVE and the check above; the buffer is ours and holds `n` bytes.
-            unsafe { ptr::copy_nonoverlapping(block.at.as_ptr().add(offset + done), buffer.as_mut_ptr(), n) };
+            unsafe {
+                ptr::copy_nonoverlapping(
+                    block.at.as_ptr().add(offset + done),
+                    buffer.as_mut_ptr(),
+                    n,
+                )
+            };
             sink(&buffer[..n]);
             done += n;
         }
@@ -340,19 +398,32 @@ impl<'r, 'h, H: Heap, M: Mode> Run<'r, 'h, H, M> {
         // Keeps the books on the stack, where each use is a part of an instruction that is there anyway. The compiler
         // would give them registers that it has not got, and carry them to and fro.
         black_box(&mut *books);
-        Run { heap: driver.heap, mode: &mut driver.mode, books }
+        Run {
+            heap: driver.heap,
+            mode: &mut driver.mode,
+            books,
+        }
     }
 
     /// What the driver and the block are to be afterwards, the block having `size` bytes.
     #[inline(always)]
     fn end(self, size: usize) -> (u64, Block) {
-        (self.books.ops, Block { at: self.books.at, size })
+        (
+            self.books.ops,
+            Block {
+                at: self.books.at,
+                size,
+            },
+        )
     }
 
     /// realloc from `old` bytes to `new`, which is not 0; `None` if the allocator returns null.
     #[inline(always)]
     fn resize(&mut self, old: usize, new: usize) -> Option<NonNull<u8>> {
-        self.books.ops = self.books.ops.wrapping_add(REALLOC.wrapping_add(new as u64));
+        self.books.ops = self
+            .books
+            .ops
+            .wrapping_add(REALLOC.wrapping_add(new as u64));
         let from = self.books.at.as_ptr();
         self.mode.resizing(from, old);
         // SAFETY: RUN and ONE-HEAP: `from` is a live block of this heap of `old` bytes; `new` is not 0.

@@ -3,40 +3,31 @@
 //! The lower bound for the work of an allocator that really keeps contents apart: an addition and a comparison a
 //! block. A block that is not the last one is moved by growing, and its old place is lost.
 
+use crate::claim::{Claim, Claimed};
 use crate::mapping::Mapping;
 use contract::{Arm, Capabilities, Heap, Knobs, Receipt, Refused, SelfStats};
-use core::cell::Cell;
-use core::marker::PhantomData;
 use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
 
 /// Address space for one chunk. What is not touched costs nothing; under a limit on address space smaller chunks are
 /// taken.
 const CHUNK: usize = 64 << 30;
 const SMALLEST_CHUNK: usize = 1 << 20;
 
-/// Invariant TOP: all null, or `start <= top <= end`, all in the last of this thread's chunks, 16-aligned; what lies
-/// from `top` on has never been handed out, so it is zero. Chunks are never unmapped.
-struct State {
-    top: Cell<*mut u8>,
-    end: Cell<*mut u8>,
-    start: Cell<*mut u8>,
-    /// Bytes handed out of earlier chunks.
-    before: Cell<u64>,
-    /// Bytes of address space in all chunks.
-    mapped: Cell<u64>,
-}
+/// The one heap. Read and written one by one and relaxed, which costs what a plain variable costs: only the thread
+/// that has it open uses it.
+///
+/// Invariant TOP: all null, or `START <= TOP <= END`, all in the last chunk, 16-aligned; what lies from `TOP` on has
+/// never been handed out, so it is zero. Chunks are never unmapped.
+static START: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+static TOP: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+static END: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
+/// Bytes handed out of earlier chunks.
+static BEFORE: AtomicU64 = AtomicU64::new(0);
+/// Bytes of address space in all chunks.
+static MAPPED: AtomicU64 = AtomicU64::new(0);
 
-thread_local! {
-    static STATE: State = const {
-        State {
-            top: Cell::new(ptr::null_mut()),
-            end: Cell::new(ptr::null_mut()),
-            start: Cell::new(ptr::null_mut()),
-            before: Cell::new(0),
-            mapped: Cell::new(0),
-        }
-    };
-}
+static CLAIM: Claim = Claim::new();
 
 /// What a block of `size` bytes takes. Blocks of no bytes get addresses of their own.
 #[inline]
@@ -46,13 +37,13 @@ fn rounded(size: usize) -> usize {
 
 /// Takes `size` bytes from the top, if they are there.
 #[inline]
-fn take(state: &State, size: usize) -> Option<*mut u8> {
-    let at = state.top.get();
+fn take(size: usize) -> Option<*mut u8> {
+    let at = TOP.load(Relaxed);
     // 16 bytes are left for the rounding and for blocks of no bytes: `end` is 16-aligned, so `rounded(size)` fits.
-    if size >= state.end.get().addr() - at.addr() {
+    if size >= END.load(Relaxed).addr() - at.addr() {
         return None;
     }
-    state.top.set(at.wrapping_add(rounded(size)));
+    TOP.store(at.wrapping_add(rounded(size)), Relaxed);
     Some(at)
 }
 
@@ -60,7 +51,7 @@ fn take(state: &State, size: usize) -> Option<*mut u8> {
 #[inline(never)]
 #[unsafe(no_mangle)]
 pub extern "C" fn heaplab_bump_malloc(size: usize) -> *mut u8 {
-    STATE.with(|state| take(state, size).unwrap_or_else(|| from_new_chunk(state, size)))
+    take(size).unwrap_or_else(|| from_new_chunk(size))
 }
 
 /// A block of `count * size` zero bytes; null if the product overflows.
@@ -76,27 +67,35 @@ pub extern "C" fn heaplab_bump_calloc(count: usize, size: usize) -> *mut u8 {
 /// Makes the block at `p` of `old` bytes one of `new`: in place if it shrinks or is the last, else elsewhere.
 ///
 /// # Safety
-/// `p` is a block of this thread's heap, of `old` bytes.
+/// `p` is a block of the bump heap, of `old` bytes, and this is the thread that has it open.
 #[inline(never)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn heaplab_bump_realloc(p: *mut u8, old: usize, new: usize) -> *mut u8 {
-    STATE.with(|state| {
-        if new <= old {
-            // The rest is not taken back: it is no longer zero.
-            return p;
-        }
-        let last = p.wrapping_add(rounded(old)) == state.top.get();
-        if last && new < state.end.get().addr() - p.addr() {
-            state.top.set(p.wrapping_add(rounded(new)));
-            return p;
-        }
-        let q = heaplab_bump_malloc(new);
-        if !q.is_null() {
-            // SAFETY: `p` holds `old` bytes by the caller's promise and `q`, newly handed out, `new` of them or more.
-            unsafe { ptr::copy_nonoverlapping(p, q, old.min(new)) };
-        }
-        q
-    })
+    if new <= old {
+        // The rest is not taken back: it is no longer zero.
+        return p;
+    }
+    let last = p.wrapping_add(rounded(old)) == TOP.load(Relaxed);
+    if last && new < END.load(Relaxed).addr() - p.addr() {
+        TOP.store(p.wrapping_add(rounded(new)), Relaxed);
+        return p;
+    }
+    // SAFETY: the caller's promise, and `new` is more than `old`.
+    unsafe { elsewhere(p, old, new) }
+}
+
+/// The block at `p` of `old` bytes, copied into another of `new`. Apart, so that the case in place saves no registers.
+///
+/// # Safety
+/// `p` holds `old` bytes, which are no more than `new`.
+#[inline(never)]
+unsafe fn elsewhere(p: *mut u8, old: usize, new: usize) -> *mut u8 {
+    let q = heaplab_bump_malloc(new);
+    if !q.is_null() {
+        // SAFETY: `p` holds `old` bytes by the caller's promise and `q`, newly handed out, `new`, which is no less.
+        unsafe { ptr::copy_nonoverlapping(p, q, old) };
+    }
+    q
 }
 
 /// Gives nothing back.
@@ -115,16 +114,14 @@ fn refuse() -> *mut u8 {
     ptr::null_mut()
 }
 
-impl State {
-    /// Bytes handed out, the rounding of blocks included.
-    fn handed_out(&self) -> u64 {
-        self.before.get() + (self.top.get().addr() - self.start.get().addr()) as u64
-    }
+/// Bytes handed out, the rounding of blocks included.
+fn handed_out() -> u64 {
+    BEFORE.load(Relaxed) + (TOP.load(Relaxed).addr() - START.load(Relaxed).addr()) as u64
 }
 
 #[cold]
 #[inline(never)]
-fn from_new_chunk(state: &State, size: usize) -> *mut u8 {
+fn from_new_chunk(size: usize) -> *mut u8 {
     // OS pages, and room for the 16 bytes that `take` leaves.
     let Some(needed) = size
         .checked_add(16)
@@ -142,27 +139,27 @@ fn from_new_chunk(state: &State, size: usize) -> *mut u8 {
         }
         bytes = (bytes / 2).max(needed);
     };
-    state.before.set(state.handed_out());
-    state.mapped.set(state.mapped.get() + chunk.bytes() as u64);
-    state.start.set(chunk.start());
-    state.top.set(chunk.start());
-    state.end.set(chunk.start().wrapping_add(chunk.bytes()));
+    BEFORE.store(handed_out(), Relaxed);
+    MAPPED.fetch_add(chunk.bytes() as u64, Relaxed);
+    START.store(chunk.start(), Relaxed);
+    TOP.store(chunk.start(), Relaxed);
+    END.store(chunk.start().wrapping_add(chunk.bytes()), Relaxed);
     // TOP: a heap that never frees never unmaps.
     core::mem::forget(chunk);
-    take(state, size).unwrap_or_else(refuse)
+    take(size).unwrap_or_else(refuse)
 }
 
-/// This thread's bump heap. Not `Send`: its blocks are where this thread's state is.
+/// The bump heap. Only one is open at a time, and it stays on the thread that opened it.
 #[derive(Debug)]
 pub struct Bump {
-    _of_this_thread: PhantomData<*mut ()>,
+    _claimed: Claimed,
 }
 
 impl Arm for Bump {
     fn open(id: &str, knobs: &[(String, String)]) -> Result<Self, Refused> {
         Knobs::new(knobs).finish(id)?;
         Ok(Bump {
-            _of_this_thread: PhantomData,
+            _claimed: CLAIM.take("bump")?,
         })
     }
 }
@@ -189,7 +186,7 @@ unsafe impl Heap for Bump {
 
     #[inline]
     unsafe fn realloc(&self, p: *mut u8, old: usize, new: usize) -> *mut u8 {
-        // SAFETY: the caller's promise: a live block of this heap, so of this thread, of `old` bytes.
+        // SAFETY: the caller's promise: a live block of this heap, of `old` bytes; `self` is here, so this is the thread.
         unsafe { heaplab_bump_realloc(p, old, new) }
     }
 
@@ -220,12 +217,12 @@ unsafe impl Heap for Bump {
     }
 
     fn stats(&self) -> SelfStats {
-        STATE.with(|state| SelfStats {
-            allocated: Some(state.handed_out()),
-            mapped: Some(state.mapped.get()),
+        SelfStats {
+            allocated: Some(handed_out()),
+            mapped: Some(MAPPED.load(Relaxed)),
             resident: None,
             extra: Vec::new(),
-        })
+        }
     }
 
     fn receipt(&self) -> Receipt {
@@ -245,6 +242,7 @@ unsafe impl Heap for Bump {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use contract::suite::alone;
 
     fn open() -> Bump {
         Bump::open("bump", &[]).expect("opens")
@@ -252,6 +250,7 @@ mod tests {
 
     #[test]
     fn only_the_last_block_grows_in_place() {
+        let _turn = alone();
         let heap = open();
         let (a, b) = (heap.malloc(100), heap.malloc(100));
         assert_eq!(b.addr(), a.addr() + 112);
@@ -268,6 +267,7 @@ mod tests {
 
     #[test]
     fn a_full_chunk_is_followed_by_another() {
+        let _turn = alone();
         let heap = open();
         let a = heap.malloc(CHUNK - 4096);
         let b = heap.malloc(8192);
@@ -284,6 +284,7 @@ mod tests {
 
     #[test]
     fn blocks_of_no_bytes_have_addresses_of_their_own() {
+        let _turn = alone();
         let heap = open();
         assert_ne!(heap.malloc(0), heap.malloc(0));
     }

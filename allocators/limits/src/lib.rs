@@ -5,11 +5,12 @@
 //! are, so that the difference between them and those is the allocator and not the way it is called. The functions
 //! have exported names, so that a loop written in C can be run over the very same ones.
 //!
-//! `bump` keeps its state per thread, as a C allocator's thread cache is, `null` in plain statics; the heaps are neither
-//! `Send` nor `Sync`, so neither meets another thread.
+//! Their state is the process's, in plain variables. Only one heap of each kind is open at a time, and it stays on the
+//! thread that opened it.
 #![warn(missing_docs)]
 
 mod bump;
+mod claim;
 mod mapping;
 mod null;
 

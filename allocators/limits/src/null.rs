@@ -3,41 +3,33 @@
 //! The lower bound for time: no list, no header, no fault. Blocks overlap as soon as the ring has come round, so
 //! contents mean nothing; the ring is touched when it is opened, so its memory figures mean nothing either.
 
+use crate::claim::{Claim, Claimed};
 use crate::mapping::Mapping;
 use contract::{Arm, Capabilities, Heap, Knobs, Receipt, Refused, SelfStats};
-use core::marker::PhantomData;
 use core::ptr;
-use core::sync::atomic::AtomicPtr;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// Enough for a block grown to 64 MiB.
 const DEFAULT_RING: usize = 128 << 20;
 /// A limit only on what is touched at the start.
 const MAX_RING: usize = 16 << 30;
 
-// The ring, one in the process. Plain statics and not a thread's own: a Rust library reaches those through a call that
-// the linker takes out again, and the saving of registers around it would be a third of what this arm costs.
-//
-// Invariant RING: all null, or `START <= NEXT <= END`, all in one live mapping, 16-aligned, while a `Null` exists. It
-// does not leave its thread, which alone allocates; each load and store is atomic only to be no data race if another
-// thread calls the functions below by their names.
+/// The one ring. Read and written one by one and relaxed, which costs what a plain variable costs: only the thread
+/// that has it open uses it.
+///
+/// Invariant RING: all null, or `START <= NEXT <= END`, all in one live mapping, 16-aligned.
 static START: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 static NEXT: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 static END: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
-/// Bytes from `at` to the end of the ring.
-#[inline]
-fn left(at: *mut u8) -> usize {
-    // `at` is in the ring, so the difference does not wrap.
-    END.load(Relaxed).addr().wrapping_sub(at.addr())
-}
+static CLAIM: Claim = Claim::new();
 
 /// The next `size` bytes of the ring; null if it has not so many, or none is open.
 #[inline(never)]
 #[unsafe(no_mangle)]
 pub extern "C" fn heaplab_null_malloc(size: usize) -> *mut u8 {
     let at = NEXT.load(Relaxed);
-    if size > left(at) {
+    if size > END.load(Relaxed).addr() - at.addr() {
         return around(size);
     }
     // In the ring by RING: `END` is 16-aligned, so `size` rounded up to 16 still fits.
@@ -45,11 +37,12 @@ pub extern "C" fn heaplab_null_malloc(size: usize) -> *mut u8 {
     at
 }
 
+/// `size` bytes from the start of the ring.
 #[cold]
 #[inline(never)]
-extern "C" fn around(size: usize) -> *mut u8 {
+fn around(size: usize) -> *mut u8 {
     let at = START.load(Relaxed);
-    if at.is_null() || size > left(at) {
+    if size > END.load(Relaxed).addr() - at.addr() || at.is_null() {
         return refuse();
     }
     NEXT.store(at.wrapping_add((size + 15) & !15), Relaxed);
@@ -66,7 +59,12 @@ fn refuse() -> *mut u8 {
 #[inline(never)]
 #[unsafe(no_mangle)]
 pub extern "C" fn heaplab_null_realloc(p: *mut u8, size: usize) -> *mut u8 {
-    if size <= left(p) { p } else { around(size) }
+    // `p` is in the ring, so the difference does not wrap.
+    if size <= END.load(Relaxed).addr().wrapping_sub(p.addr()) {
+        p
+    } else {
+        around(size)
+    }
 }
 
 /// Forgets the block.
@@ -79,11 +77,11 @@ pub extern "C" fn heaplab_null_free(p: *mut u8) {
     };
 }
 
-/// The ring of this process, as a heap. Not `Send`: it belongs to the thread that opened it.
+/// The ring, as a heap. Only one is open at a time, and it stays on the thread that opened it.
 #[derive(Debug)]
 pub struct Null {
     ring: Mapping,
-    _of_one_thread: PhantomData<*mut ()>,
+    _claimed: Claimed,
 }
 
 impl Arm for Null {
@@ -102,32 +100,26 @@ impl Arm for Null {
                     ))
                 })?,
         };
-        let mapping = Mapping::new(bytes).ok_or_else(|| {
+        let claimed = CLAIM.take("null")?;
+        let ring = Mapping::new(bytes).ok_or_else(|| {
             Refused::Unavailable(format!("no address space for a ring of {bytes} bytes"))
         })?;
-        if START
-            .compare_exchange(ptr::null_mut(), mapping.start(), Acquire, Relaxed)
-            .is_err()
-        {
-            return Err(Refused::Unavailable(
-                "null is already open in this process; close it first".into(),
-            ));
-        }
-        mapping.touch();
-        NEXT.store(mapping.start(), Relaxed);
-        END.store(mapping.start().wrapping_add(bytes), Relaxed);
+        ring.touch();
+        START.store(ring.start(), Relaxed);
+        NEXT.store(ring.start(), Relaxed);
+        END.store(ring.start().wrapping_add(bytes), Relaxed);
         Ok(Null {
-            ring: mapping,
-            _of_one_thread: PhantomData,
+            ring,
+            _claimed: claimed,
         })
     }
 }
 
 impl Drop for Null {
     fn drop(&mut self) {
-        // RING: the mapping goes right after this. `START` last: only then may another ring be opened.
-        for end in [&END, &NEXT, &START] {
-            end.store(ptr::null_mut(), Release);
+        // RING: the mapping goes right after this, and the claim after it.
+        for address in [&START, &NEXT, &END] {
+            address.store(ptr::null_mut(), Relaxed);
         }
     }
 }
@@ -205,16 +197,10 @@ unsafe impl Heap for Null {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Mutex, MutexGuard, PoisonError};
+    use contract::suite::alone;
 
     fn open(ring: &str) -> Null {
         Null::open("null", &[("ring".into(), ring.into())]).expect("opens")
-    }
-
-    /// There is one ring in a process, and tests run side by side.
-    fn alone() -> MutexGuard<'static, ()> {
-        static TURN: Mutex<()> = Mutex::new(());
-        TURN.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[test]

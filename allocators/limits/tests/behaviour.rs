@@ -6,6 +6,7 @@ use limits::{Bump, Null};
 
 #[test]
 fn bump_keeps_every_rule() {
+    let _turn = suite::alone();
     let heap = Bump::open("bump", &[]).expect("the arm opens");
     let rows = suite::run(&heap);
     for row in &rows {
@@ -16,6 +17,7 @@ fn bump_keeps_every_rule() {
 
 #[test]
 fn null_keeps_every_rule_that_needs_no_contents() {
+    let _turn = suite::alone();
     let heap = Null::open("null", &[]).expect("the arm opens");
     const { assert!(!Null::CAPABILITIES.contents) };
     let rows = suite::run(&heap);
@@ -40,6 +42,7 @@ fn null_keeps_every_rule_that_needs_no_contents() {
 
 #[test]
 fn both_refuse_a_knob_they_do_not_have() {
+    let _turn = suite::alone();
     let knobs = [("granule".to_string(), "1".to_string())];
     assert!(Bump::open("bump", &knobs).is_err());
     assert!(Null::open("null", &knobs).is_err());

@@ -83,8 +83,13 @@ impl Audit {
 
 // SAFETY: blocks are the C library's own, handed through unchanged.
 unsafe impl Heap for Audit {
-    const CAPABILITIES: Capabilities =
-        Capabilities { threads: false, sized: false, usable: false, trim: false, contents: true };
+    const CAPABILITIES: Capabilities = Capabilities {
+        threads: false,
+        sized: false,
+        usable: false,
+        trim: false,
+        contents: true,
+    };
 
     fn malloc(&self, size: usize) -> *mut u8 {
         // SAFETY: malloc takes any size.
@@ -121,7 +126,10 @@ unsafe impl Heap for Audit {
     }
 
     fn stats(&self) -> SelfStats {
-        SelfStats { extra: vec![("audited_calls", IN_REGION.load(Ordering::Relaxed))], ..SelfStats::default() }
+        SelfStats {
+            extra: vec![("audited_calls", IN_REGION.load(Ordering::Relaxed))],
+            ..SelfStats::default()
+        }
     }
 
     fn receipt(&self) -> Receipt {
@@ -135,7 +143,9 @@ unsafe impl Heap for Audit {
 
 impl Arm for Audit {
     fn open(id: &str, _knobs: &[(String, String)]) -> Result<Self, Refused> {
-        Ok(Audit { strdup: Cell::new(id == "audit-strdup") })
+        Ok(Audit {
+            strdup: Cell::new(id == "audit-strdup"),
+        })
     }
 }
 

@@ -21,10 +21,13 @@
 mod ask;
 mod reading;
 
-use crate::experiment::{Check, CheckKind, Claim, Experiment};
-use crate::summary::Summary;
+use crate::experiment::{Check, CheckKind, Claim, Experiment, Grid, OneOrMany};
+use crate::plan::Plan;
+use crate::size::parse_bytes;
+use crate::summary::{Summary, compare_values};
 use crate::trial::Params;
 use serde::Serialize;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// The answer to a check or a claim.
@@ -156,6 +159,44 @@ impl AsRun {
             .collect();
         AsRun { quick, points }
     }
+
+    /// The points that were planned, with all that the command line changed: sizes ascending, words in the order of
+    /// the definition.
+    pub fn planned(experiment: &Experiment, plan: &Plan) -> AsRun {
+        let mut points: BTreeMap<String, Vec<Params>> = BTreeMap::new();
+        for trial in &plan.trials {
+            let known = points.entry(trial.grid.clone()).or_default();
+            if !known.contains(&trial.params) {
+                known.push(trial.params.clone());
+            }
+        }
+        for (name, points) in &mut points {
+            let grid = experiment.grid(name);
+            points.sort_by(|a, b| in_definition_order(grid, a, b));
+        }
+        AsRun {
+            quick: plan.quick,
+            points,
+        }
+    }
+}
+
+/// Sizes by value; words in the order of the definition, those that it does not have after them by letter.
+fn in_definition_order(grid: Option<&Grid>, a: &Params, b: &Params) -> Ordering {
+    let compare = |name: &String, a: &str, b: &str| {
+        let values = grid.and_then(|grid| grid.params.get(name));
+        let values = values.map(OneOrMany::values).unwrap_or_default();
+        let place = |value: &str| values.iter().position(|v| v == value).unwrap_or(usize::MAX);
+        match (parse_bytes(a), parse_bytes(b)) {
+            (Ok(a), Ok(b)) => a.cmp(&b),
+            _ => place(a).cmp(&place(b)).then_with(|| compare_values(a, b)),
+        }
+    };
+    a.iter()
+        .zip(b)
+        .map(|((name, a), (_, b))| compare(name, a, b))
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
 }
 
 /// Answers every claim of `experiment` from `summary`.
@@ -213,7 +254,7 @@ fn answer(experiment: &Experiment, summary: &Summary, run: &AsRun, check: &Check
 
 /// `copied_bytes / appended_bytes at size=4MiB: at most 0.05`.
 fn in_words(check: &Check) -> String {
-    let list = |params: &BTreeMap<String, crate::experiment::OneOrMany>| {
+    let list = |params: &BTreeMap<String, OneOrMany>| {
         params
             .iter()
             .map(|(name, values)| format!("{name}={}", values.values().join("|")))

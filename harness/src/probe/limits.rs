@@ -8,6 +8,8 @@ use rustix::process::{
 use rustix::thread::{disable_transparent_huge_pages, transparent_huge_pages_are_disabled};
 use std::ffi::CStr;
 use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// Switches transparent huge pages off for this process and what it executes, and reads that back.
 ///
@@ -36,6 +38,13 @@ pub fn thp_disabled() -> io::Result<bool> {
 /// What the kernel says.
 pub fn die_with_parent() -> io::Result<()> {
     Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
+}
+
+/// The same for a program that is about to be started and may know nothing of it, such as strace.
+pub fn dies_with_us(command: &mut Command) -> &mut Command {
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed; this closure makes one bare system call
+    // and allocates nothing.
+    unsafe { command.pre_exec(die_with_parent) }
 }
 
 /// Makes this process the first that the kernel kills when memory runs out, so that it takes nobody with it.

@@ -1,1 +1,298 @@
-pub mod table { pub fn run(_e:&crate::experiment::Experiment,_p:&crate::plan::Plan,_s:&crate::summary::Summary,_r:&[crate::record::TrialRecord])->String{String::new()} }
+//! The report: what a run says, as tables. Built once, here and in the files that know one kind of table each; then
+//! written by one file a format. Everything is a function of the definition, the summary and what was planned, so the
+//! same records always give the same bytes.
+
+pub mod csv;
+pub mod json;
+pub mod markdown;
+pub mod splice;
+pub mod table;
+
+mod census;
+mod exponents;
+mod files;
+mod findings;
+mod receipts;
+mod times;
+
+use crate::arms::Arm;
+use crate::claims::{AsRun, ClaimResult, evaluate};
+use crate::experiment::{Experiment, Grid};
+use crate::metric;
+use crate::record::TrialRecord;
+use crate::summary::{Cell, Summary};
+use crate::trial::{Params, Protocol};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// One table with all that a reader must know under it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Table {
+    /// Name for markers and files: `experiment.grid.protocol`.
+    pub name: String,
+    /// What it shows, in one line.
+    pub title: String,
+    /// Column heads.
+    pub header: Vec<String>,
+    /// Rows, as wide as the header.
+    pub rows: Vec<Vec<String>>,
+    /// What stands under it, one paragraph each.
+    pub notes: Vec<String>,
+}
+
+/// Everything that a run says.
+#[derive(Debug)]
+pub struct Report<'r> {
+    experiment: &'r Experiment,
+    summary: &'r Summary,
+    run: &'r AsRun,
+    claims: Vec<ClaimResult>,
+    files: Vec<Table>,
+}
+
+impl<'r> Report<'r> {
+    /// The report on a run, with its claims answered.
+    pub fn new(experiment: &'r Experiment, summary: &'r Summary, run: &'r AsRun) -> Report<'r> {
+        let claims = evaluate(experiment, summary, run);
+        Report {
+            experiment,
+            summary,
+            run,
+            claims,
+            files: Vec::new(),
+        }
+    }
+
+    /// With tables of single files, where a real directory was walked.
+    #[must_use]
+    pub fn with_files(mut self, records: &[TrialRecord]) -> Report<'r> {
+        self.files = files::tables(&self.experiment.id, records);
+        self
+    }
+
+    /// The definition.
+    pub fn experiment(&self) -> &Experiment {
+        self.experiment
+    }
+
+    /// The summary.
+    pub fn summary(&self) -> &Summary {
+        self.summary
+    }
+
+    /// Whether the run was made by `--quick`.
+    pub fn quick(&self) -> bool {
+        self.run.quick
+    }
+
+    /// The claims, answered.
+    pub fn claims(&self) -> &[ClaimResult] {
+        &self.claims
+    }
+
+    /// The tables of measurements: for each grid that was run the census, the exponents where sizes vary, the times.
+    pub fn tables(&self) -> Vec<Table> {
+        let mut tables = Vec::new();
+        for grid in &self.experiment.grids {
+            if let Some(view) = View::new(self, grid, Protocol::Census) {
+                tables.push(census::table(&view));
+                tables.extend(exponents::table(&view));
+            }
+            if let Some(view) = View::new(self, grid, Protocol::Time) {
+                tables.push(times::table(&view));
+            }
+        }
+        tables.extend(self.files.iter().cloned());
+        tables
+    }
+
+    /// The table of claims.
+    pub fn claims_table(&self) -> Table {
+        findings::table(self)
+    }
+
+    /// Who was measured: each arm's receipt.
+    pub fn arms_table(&self) -> Table {
+        receipts::table(self)
+    }
+
+    /// Every table: measurements, arms, claims. Empty ones are left out.
+    pub fn all_tables(&self) -> Vec<Table> {
+        let mut tables = self.tables();
+        tables.extend([self.arms_table(), self.claims_table()]);
+        tables.retain(|table| !table.rows.is_empty());
+        tables
+    }
+
+    /// What went wrong with the run as a whole, in words: arms that did not do the same work, receipts that changed.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings: Vec<String> = Vec::new();
+        for mismatch in &self.summary.checksum_mismatches {
+            let sides: Vec<String> = mismatch
+                .values
+                .iter()
+                .map(|(sum, arms)| format!("{sum}: {}", arms.join(", ")))
+                .collect();
+            warnings.push(format!(
+                "checksum of {} differs in grid {} at {}: {}",
+                mismatch.which,
+                mismatch.grid,
+                params_text(&mismatch.params),
+                sides.join("; ")
+            ));
+        }
+        for arm in &self.summary.receipt_changes {
+            warnings.push(format!(
+                "the trials of {arm} did not all give the same receipt"
+            ));
+        }
+        warnings
+    }
+}
+
+/// `mode=concat size=4MiB`.
+fn params_text(params: &Params) -> String {
+    params
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// One grid under one protocol, as tables see it.
+struct View<'v> {
+    report: &'v Report<'v>,
+    grid: &'v Grid,
+    protocol: Protocol,
+    /// Points, in the order of rows.
+    points: &'v [Params],
+    /// Arms, in the order of columns; second runs of the baseline are left out.
+    arms: Vec<&'v str>,
+    /// Parameters that differ between points.
+    varying: Vec<&'v str>,
+}
+
+impl<'v> View<'v> {
+    /// `None` if nothing of it was run.
+    fn new(report: &'v Report<'v>, grid: &'v Grid, protocol: Protocol) -> Option<View<'v>> {
+        let cells = || {
+            let all = report.summary.cells.iter();
+            all.filter(move |cell| cell.grid == grid.name && cell.protocol == protocol)
+        };
+        let points = report.run.points.get(&grid.name)?;
+        let seen: BTreeSet<&str> = cells().map(|cell| cell.arm.as_str()).collect();
+        let mut arms: Vec<&str> = grid
+            .arms
+            .iter()
+            .map(String::as_str)
+            .filter(|arm| seen.contains(arm))
+            .collect();
+        arms.extend(
+            seen.iter()
+                .filter(|arm| !grid.arms.iter().any(|a| a == *arm) && !is_second(arm)),
+        );
+        let first = points.first()?;
+        let varying = first
+            .iter()
+            .filter(|(name, value)| points.iter().any(|point| point.get(*name) != Some(value)))
+            .map(|(name, _)| name.as_str())
+            .collect();
+        (!arms.is_empty()).then_some(View {
+            report,
+            grid,
+            protocol,
+            points,
+            arms,
+            varying,
+        })
+    }
+
+    fn cell(&self, arm: &'v str, point: &'v Params) -> Option<&'v Cell> {
+        let summary = self.report.summary;
+        summary
+            .find(&self.grid.name, self.protocol, arm, point)
+            .next()
+    }
+
+    /// Head of the first column.
+    fn row_head(&self) -> String {
+        self.varying.join(" ")
+    }
+
+    /// Label of a row: the values of what varies.
+    fn row_label(&self, point: &Params) -> String {
+        let values = self.varying.iter().filter_map(|name| point.get(*name));
+        values.cloned().collect::<Vec<_>>().join(" ")
+    }
+
+    /// `grid: what (what does not vary)`.
+    fn title(&self, what: &str) -> String {
+        let fixed: Params = self
+            .points
+            .first()
+            .into_iter()
+            .flatten()
+            .filter(|(name, _)| {
+                self.grid.params.contains_key(*name) && !self.varying.contains(&name.as_str())
+            })
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        let limit = self
+            .grid
+            .memory_limit
+            .as_ref()
+            .map(|limit| format!("within {limit} of address space"));
+        let parts: Vec<String> = [
+            Some(self.grid.workload.clone()),
+            Some(params_text(&fixed)).filter(|t| !t.is_empty()),
+            limit,
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        format!("{}: {what} ({})", self.grid.name, parts.join(", "))
+    }
+
+    fn name(&self, kind: &str) -> String {
+        format!("{}.{}.{kind}", self.report.experiment.id, self.grid.name)
+    }
+
+    /// Notes on who was measured and on cells that hold no plain value.
+    fn notes_on_arms(&self) -> Vec<String> {
+        let receipts = &self.report.summary.receipts;
+        let mut notes = Vec::new();
+        for arm in &self.arms {
+            let receipt = receipts.get(*arm);
+            if let Some(note) = Arm::parse(arm).ok().and_then(|arm| arm.def.note) {
+                let told = receipt.map(|r| format!(" Its receipt: {} {}.", r.allocator, r.version));
+                notes.push(format!("{note}.{}", told.unwrap_or_default()));
+            }
+            if receipt.is_some_and(metric::sampling_on) {
+                notes.push(format!(
+                    "{arm} samples allocations by chance (its receipt says so): its counts are random, marked ~."
+                ));
+            }
+        }
+        for arm in &self.arms {
+            let mut states: Vec<String> = Vec::new();
+            for cell in self.points.iter().filter_map(|point| self.cell(arm, point)) {
+                let text = cell.state.text();
+                if text != "ok" && !states.contains(&text) {
+                    states.push(text);
+                }
+            }
+            if !states.is_empty() {
+                notes.push(format!("{arm}: {}.", states.join("; ")));
+            }
+        }
+        notes
+    }
+}
+
+/// Whether an arm is the second run of the baseline.
+fn is_second(arm: &str) -> bool {
+    arm.ends_with("#2")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+//! The table of claims.
+
+use super::{Report, Table};
+use crate::claims::{ClaimResult, Finding, Observed};
+
+/// At most so many values are shown for a claim; the rest is counted.
+const SHOWN: usize = 6;
+
+pub(super) fn table(report: &Report<'_>) -> Table {
+    let claims = report.claims();
+    let rows = claims
+        .iter()
+        .map(|claim| {
+            vec![
+                claim.id.clone(),
+                format!("{} ({})", claim.finding, claim.source),
+                observed(claim),
+                answer(claim),
+            ]
+        })
+        .collect();
+    let count = |of: fn(&ClaimResult) -> bool| claims.iter().filter(|claim| of(claim)).count();
+    let notes = vec![format!(
+        "{} claims: {} as expected, {} not as expected, {} not decidable.",
+        claims.len(),
+        count(|claim| claim.as_expected),
+        count(ClaimResult::contradicted),
+        count(|claim| matches!(claim.result, Finding::NotDecidable { .. }))
+    )];
+    let name = format!("{}.claims", report.experiment().id);
+    let header = ["claim", "finding (source)", "observed", "answer"]
+        .map(str::to_owned)
+        .into();
+    Table {
+        name,
+        title: "Claims".to_owned(),
+        header,
+        rows,
+        notes,
+    }
+}
+
+fn observed(claim: &ClaimResult) -> String {
+    let values: Vec<&Observed> = claim
+        .checks
+        .iter()
+        .flat_map(|check| &check.observed)
+        .filter(|observed| observed.value.is_some())
+        .collect();
+    let mut lines: Vec<String> = values
+        .iter()
+        .take(SHOWN)
+        .map(|o| format!("{} at {}: {}", o.arm, o.cell, o.text))
+        .collect();
+    if values.len() > SHOWN {
+        lines.push(format!("and {} more", values.len() - SHOWN));
+    }
+    lines.join("\n")
+}
+
+fn answer(claim: &ClaimResult) -> String {
+    match &claim.result {
+        Finding::NotDecidable { why } => format!("not decidable: {why}"),
+        Finding::Reproduced if claim.expected => "reproduced".to_owned(),
+        Finding::NotReproduced if !claim.expected => "not reproduced, as expected".to_owned(),
+        Finding::Reproduced => "REPRODUCED, against what was expected".to_owned(),
+        Finding::NotReproduced => "NOT REPRODUCED".to_owned(),
+    }
+}

@@ -1,0 +1,378 @@
+//! Whole reports on made-up runs.
+
+use super::*;
+use crate::record::Outcome;
+use crate::synthetic::Trial;
+use crate::trial::Receipt;
+
+pub(super) fn sample_table() -> Table {
+    let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+    Table {
+        name: "e.g.census".to_owned(),
+        title: "Copies".to_owned(),
+        header: row(["size", "system", "slow"]),
+        rows: vec![
+            row(["1MiB", "0.13", "129"]),
+            row(["16MiB", "0.008", "a | b"]),
+        ],
+        notes: vec!["A note that is long enough to be wrapped.".to_owned()],
+    }
+}
+
+const DEFINITION: &str = r#"
+id = "e"
+title = "For tests"
+analysis = "First paragraph.\n\nSecond."
+[[grid]]
+name = "copies"
+workload = "growth"
+params = { size = ["1MiB", "2MiB", "4MiB"], shape = "one" }
+arms = ["system", "jemalloc", "tcmalloc-google", "tcmalloc-2007"]
+protocols = ["census"]
+[[grid]]
+name = "times"
+workload = "walker"
+params = { mode = ["list", "concat"], size = "16MiB" }
+arms = ["system", "jemalloc", "tcmalloc-2007", "null"]
+protocols = ["time"]
+[[claim]]
+id = "slow"
+source = "here"
+finding = "It is slow"
+[[claim.check]]
+kind = "ratio"
+grid = "times"
+metric = "wall_ns"
+where = { mode = "list" }
+arms = ["tcmalloc-2007"]
+than = "system"
+min = 2
+[[claim]]
+id = "quadratic"
+source = "here"
+finding = "It is quadratic"
+[[claim.check]]
+kind = "value"
+grid = "copies"
+metric = "copied_bytes"
+over = "appended_bytes"
+where = { size = "4MiB" }
+arms = ["tcmalloc-2007"]
+min = 512
+[[claim]]
+id = "gone"
+source = "here"
+finding = "Something of jemalloc"
+expected = false
+[[claim.check]]
+kind = "value"
+grid = "copies"
+metric = "copied_bytes"
+where = { size = "1MiB" }
+arms = ["jemalloc"]
+max = 1
+"#;
+
+fn definition() -> Experiment {
+    Experiment::parse(DEFINITION, "e.toml").expect("good")
+}
+
+fn receipt(allocator: &str, version: &str, sampling: &str) -> Option<Receipt> {
+    Some(Receipt {
+        allocator: allocator.to_owned(),
+        version: version.to_owned(),
+        knobs: [("sampling".to_owned(), sampling.to_owned())].into(),
+        ..Receipt::default()
+    })
+}
+
+fn copies() -> Vec<TrialRecord> {
+    let mut records = Vec::new();
+    for mib in [1u64, 2, 4] {
+        let bytes = mib << 20;
+        let at = |arm: &str| {
+            Trial::census("copies", arm)
+                .param("size", &format!("{mib}MiB"))
+                .param("shape", "one")
+                .param("step", "70")
+                .metric("appended_bytes", bytes)
+                .metric("client_copied_bytes", 0)
+        };
+        let mut of = |arm: &str, copied: u64, receipt: Option<Receipt>| {
+            let mut record = at(arm).metric("copied_bytes", copied).ok();
+            record.receipt = receipt;
+            records.push(record);
+        };
+        of("system", 131_072, receipt("glibc", "2.36", "0"));
+        of(
+            "tcmalloc-google",
+            bytes * bytes / 4000,
+            receipt("TCMalloc (google)", "", "2097152"),
+        );
+        let model = "realloc policy model of google-perftools <= 0.97";
+        of(
+            "tcmalloc-2007",
+            bytes * bytes / 8192,
+            receipt(model, "1", "0"),
+        );
+        records.push(at("jemalloc").end(Outcome::Unavailable {
+            why: "not built".into(),
+        }));
+    }
+    let slowest = records
+        .iter_mut()
+        .find(|r| r.arm == "tcmalloc-google" && r.params["size"] == "4MiB");
+    slowest.expect("there").outcome = Outcome::TimedOut { after_ms: 20_000 };
+    records
+}
+
+fn times() -> Vec<TrialRecord> {
+    let mut records = Vec::new();
+    for (mode, slow) in [("list", 150u64), ("concat", 4000)] {
+        for block in 0..6u32 {
+            let jitter = u64::from(block * 7 % 5);
+            for (arm, ms) in [
+                ("system", 100),
+                ("system#2", 101),
+                ("jemalloc", 80),
+                ("tcmalloc-2007", slow),
+            ] {
+                let trial = Trial::time("times", arm, block)
+                    .param("mode", mode)
+                    .param("size", "16MiB");
+                let wall = ms * 1_000_000 + jitter * 300_000 * u64::from(arm.len() as u32 % 3);
+                let record = match (arm, mode) {
+                    ("tcmalloc-2007", "concat") if block == 0 => trial
+                        .metric("reached_bytes", 9 << 20)
+                        .end(Outcome::TimedOut { after_ms: 3_000 }),
+                    ("tcmalloc-2007", "concat") => trial.end(Outcome::Skipped {
+                        after_ms: 3_000,
+                        block: 0,
+                    }),
+                    _ => trial.metric("wall_ns", wall).ok(),
+                };
+                records.push(record);
+            }
+        }
+    }
+    records
+}
+
+fn with_report<T>(records: &[TrialRecord], look: impl FnOnce(&Report<'_>) -> T) -> T {
+    let (experiment, summary) = (definition(), Summary::new(records));
+    let run = AsRun::as_defined(&experiment, false);
+    look(&Report::new(&experiment, &summary, &run))
+}
+
+#[test]
+fn a_table_of_copies() {
+    let tables = with_report(&copies(), |report| report.tables());
+    let [census, exponents] = &tables[..] else {
+        panic!("{tables:#?}")
+    };
+    assert_eq!(census.name, "e.copies.census");
+    assert_eq!(
+        census.title,
+        "copies: bytes copied for each byte appended (growth, shape=one)"
+    );
+    assert_eq!(
+        census.header,
+        [
+            "size",
+            "system",
+            "jemalloc",
+            "tcmalloc-google",
+            "tcmalloc-2007"
+        ]
+    );
+    assert_eq!(
+        census.rows[0],
+        ["1MiB", "0.125", "unavailable", "~262", "128"]
+    );
+    assert_eq!(
+        census.rows[2],
+        ["4MiB", "0.0312", "unavailable", "1049 when stopped", "512"]
+    );
+    let notes = census.notes.join("\n");
+    for expected in [
+        "tcmalloc-2007 is a MODEL",
+        "Its receipt: realloc policy model of google-perftools <= 0.97 1.",
+        "tcmalloc-google samples allocations by chance",
+        "jemalloc: unavailable: not built.",
+        "tcmalloc-google: timed out after 20s.",
+    ] {
+        assert!(notes.contains(expected), "{expected}:\n{notes}");
+    }
+    assert_eq!(exponents.header[1..3], ["1MiB to 2MiB", "2MiB to 4MiB"]);
+    assert_eq!(
+        exponents.rows.len(),
+        2,
+        "only arms with all sizes have exponents"
+    );
+    assert_eq!(
+        exponents.rows[1],
+        ["tcmalloc-2007", "1.99", "2.00", "2.00", "0.1 %"]
+    );
+}
+
+#[test]
+fn without_a_trace_moves_are_an_upper_bound() {
+    let record = Trial::census("copies", "system")
+        .param("size", "1MiB")
+        .param("shape", "one")
+        .metric("appended_bytes", 1 << 20)
+        .metric("moved_bytes", 3 << 20)
+        .absent("copied_bytes", "strace is missing: apt-get install strace");
+    let tables = with_report(&[record.ok()], |report| report.tables());
+    assert_eq!(tables[0].rows[0], ["1MiB", "<= 3.00"]);
+    assert_eq!(tables[0].rows[1], ["2MiB", "-"]);
+    let notes = tables[0].notes.join("\n");
+    assert!(
+        notes.contains("copied_bytes is absent: strace is missing"),
+        "{notes}"
+    );
+    assert!(
+        notes.contains("<=: all moves are taken for copies"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn a_table_of_times() {
+    let tables = with_report(&times(), |report| report.tables());
+    let [times] = &tables[..] else {
+        panic!("{tables:#?}")
+    };
+    assert_eq!(
+        times.title,
+        "times: wall time as a multiple of system (walker, size=16MiB)"
+    );
+    assert_eq!(
+        times.header,
+        ["mode", "system", "jemalloc", "tcmalloc-2007"]
+    );
+    assert_eq!(times.rows[0][..2], ["list", "100 ms"]);
+    assert!(
+        times.rows[0][2].starts_with("0.80") && times.rows[0][2].ends_with("] faster"),
+        "{:?}",
+        times.rows
+    );
+    assert!(
+        times.rows[0][3].starts_with("1.5") && times.rows[0][3].ends_with("] slower"),
+        "{:?}",
+        times.rows
+    );
+    assert_eq!(times.rows[1][3], ">= 30.0 (timed out)");
+    let notes = times.notes.join("\n");
+    for expected in [
+        crate::stats::INTERVALS,
+        "Noise floor: of 12 pairs",
+        "Minimum detectable effect: a ratio of 1.0",
+        "tcmalloc-2007: timed out after 3s, 9.00 MiB reached.",
+    ] {
+        assert!(notes.contains(expected), "{expected}:\n{notes}");
+    }
+}
+
+#[test]
+fn few_blocks_give_no_intervals() {
+    let few: Vec<TrialRecord> = times().into_iter().filter(|r| r.block < 2).collect();
+    let tables = with_report(&few, |report| report.tables());
+    assert!(
+        tables[0].rows[0][2].ends_with("(2 blocks)"),
+        "{:?}",
+        tables[0].rows
+    );
+    assert_eq!(
+        tables[0].notes[0],
+        "Fewer than 6 blocks: no intervals and no verdicts."
+    );
+}
+
+#[test]
+fn a_table_of_claims() {
+    let mut records = copies();
+    records.extend(times());
+    let table = with_report(&records, |report| report.claims_table());
+    let answers: Vec<&str> = table.rows.iter().map(|row| row[3].as_str()).collect();
+    assert_eq!(answers[0], "NOT REPRODUCED");
+    assert_eq!(answers[1], "reproduced");
+    assert_eq!(answers[2], "not decidable: jemalloc unavailable: not built");
+    assert_eq!(
+        table.rows[1][2],
+        "tcmalloc-2007 at shape=one size=4MiB: 512"
+    );
+    let notes = "3 claims: 1 as expected, 1 not as expected, 1 not decidable.";
+    assert_eq!(table.notes, [notes]);
+}
+
+#[test]
+fn every_format_is_written_and_always_the_same() {
+    let mut records = copies();
+    records.extend(times());
+    let write = |records: &[TrialRecord]| {
+        with_report(records, |report| {
+            let terminal = table::report(report, Some(120));
+            let json = json::report(report).expect("serialises");
+            (terminal, markdown::report(report), json)
+        })
+    };
+    let (terminal, markdown, json) = write(&records);
+    assert!(
+        terminal.starts_with("e: For tests\n\nFirst paragraph.\n\nSecond.\n"),
+        "{terminal}"
+    );
+    assert!(terminal.contains("not decidable"), "{terminal}");
+    assert!(markdown.contains("| size | system |"), "{markdown}");
+    let document: serde_json::Value = serde_json::from_str(&json).expect("reads back");
+    assert_eq!(document["claims"][1]["result"]["kind"], "reproduced");
+    assert_eq!(document["tables"].as_array().map(Vec::len), Some(5));
+    records.reverse();
+    assert_eq!(write(&records), (terminal, markdown, json));
+}
+
+#[test]
+fn a_table_of_arms() {
+    let table = with_report(&copies(), |report| report.arms_table());
+    let arms: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(arms, ["system", "tcmalloc-2007", "tcmalloc-google"]);
+    assert_eq!(table.rows[0][1..4], ["glibc", "2.36", "sampling = 0"]);
+}
+
+#[test]
+fn disagreement_is_a_warning() {
+    let mut records = copies();
+    for record in &mut records {
+        record.checksum_ops = Some(if record.arm == "system" { "1" } else { "2" }.to_owned());
+    }
+    let warnings = with_report(&records, |report| report.warnings());
+    assert!(
+        warnings[0].starts_with("checksum of ops differs in grid copies at shape=one size=1MiB")
+    );
+}
+
+#[test]
+fn points_come_from_the_plan_in_the_order_of_the_definition() {
+    let experiment = definition();
+    let options = crate::plan::Options {
+        set: vec![(
+            "mode".to_owned(),
+            vec!["concat".to_owned(), "vec2x".to_owned(), "list".to_owned()],
+        )],
+        ..Default::default()
+    };
+    let text = DEFINITION.replace("\"16MiB\"", "\"16MiB\", corpus = \"text\"");
+    let planned = Experiment::parse(&text, "e.toml").expect("good");
+    let plan = crate::plan::plan(&planned, &options).expect("plannable");
+    let run = AsRun::planned(&experiment, &plan);
+    let modes: Vec<&str> = run.points["times"]
+        .iter()
+        .map(|point| point["mode"].as_str())
+        .collect();
+    assert_eq!(modes, ["list", "concat", "vec2x"]);
+    let sizes: Vec<&str> = run.points["copies"]
+        .iter()
+        .map(|point| point["size"].as_str())
+        .collect();
+    assert_eq!(sizes, ["1MiB", "2MiB", "4MiB"]);
+}
