@@ -298,10 +298,7 @@ fn a_table_of_claims() {
     assert_eq!(answers[0], "NOT REPRODUCED");
     assert_eq!(answers[1], "reproduced");
     assert_eq!(answers[2], "not decidable: jemalloc unavailable: not built");
-    assert_eq!(
-        table.rows[1][2],
-        "tcmalloc-2007 at shape=one size=4MiB: 512"
-    );
+    assert_eq!(table.rows[1][2], "tcmalloc-2007 at size=4MiB: 512");
     let notes = "3 claims: 1 as expected, 1 not as expected, 1 not decidable.";
     assert_eq!(table.notes, [notes]);
 }
