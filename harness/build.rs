@@ -5,11 +5,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
     for path in entries.flatten().map(|entry| entry.path()) {
         if path.is_dir() {
             sources(&path, into);
-        } else if path.extension().is_some_and(|end| ["rs", "toml", "c", "h"].iter().any(|known| end == *known)) {
+        } else if path
+            .extension()
+            .is_some_and(|end| ["rs", "toml", "c", "h"].iter().any(|known| end == *known))
+        {
             into.push(path);
         }
     }
@@ -17,7 +22,11 @@ fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
 
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut files = vec![root.join("Cargo.lock"), root.join("Cargo.toml"), root.join("harness/Cargo.toml")];
+    let mut files = vec![
+        root.join("Cargo.lock"),
+        root.join("Cargo.toml"),
+        root.join("harness/Cargo.toml"),
+    ];
     for folder in ["allocators", "harness/src"] {
         println!("cargo:rerun-if-changed=../{folder}");
         sources(&root.join(folder), &mut files);
@@ -35,7 +44,10 @@ fn main() {
         }
     }
     println!("cargo:rustc-env=HEAPLAB_SOURCE_HASH={hash:016x}");
-    println!("cargo:rustc-env=HEAPLAB_PROFILE={}", std::env::var("PROFILE").unwrap_or_default());
+    println!(
+        "cargo:rustc-env=HEAPLAB_PROFILE={}",
+        std::env::var("PROFILE").unwrap_or_default()
+    );
     println!("cargo:rustc-env=HEAPLAB_RUSTC={}", rustc_version());
 }
 

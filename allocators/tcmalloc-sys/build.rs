@@ -79,10 +79,16 @@ fn archive() -> Result<(PathBuf, String), String> {
     }
 }
 
-/// Has cargo run this script again when the archive changes, comes or goes. For one that is missing that means the
-/// nearest folder that there is: to watch a missing file is to run at every build.
+/// Has cargo run this script again when the archive changes, comes or goes. For one that is missing that means its
+/// folder: to watch a missing file is to run at every build. (No folder further up: cargo looks at every file below
+/// the one it is given.)
 fn watch(archive: &Path) {
-    if let Some(there) = archive.ancestors().find(|path| path.exists()) {
+    let folder = archive.parent();
+    if let Some(there) = [Some(archive), folder]
+        .into_iter()
+        .flatten()
+        .find(|path| path.exists())
+    {
         println!("cargo::rerun-if-changed={}", there.display());
     }
 }
@@ -165,7 +171,7 @@ fn run<A: AsRef<OsStr>>(
     } else {
         let said = String::from_utf8_lossy(&output.stderr);
         Err(format!(
-            "{tool} refused the archive: {}",
+            "{tool} refused the archive ({}); name another in {OVERRIDE}, then rebuild",
             said.lines().next().unwrap_or("no reason given")
         ))
     }

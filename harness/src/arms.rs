@@ -40,7 +40,7 @@ pub struct ArmDef {
     /// Blocks keep their contents. (False only for `null`.)
     pub contents: bool,
     /// Address space that growing one block by realloc to N bytes takes at most, as a multiple of N: what footprints
-    /// are estimated with. From the peak resident figures of HISTORY (2007's rule: 3.7), rounded up.
+    /// are estimated with. From peak resident figures measured for growth to 64 MiB (3.7 for 2007's rule), rounded up.
     pub growth_factor: u64,
     /// Memory given back is used again. (False only for `bump`, where every copy stays.)
     pub reuses: bool,
@@ -67,17 +67,34 @@ const fn arm(id: &'static str, child: &'static str, built: bool, what: &'static 
 }
 
 const fn bytes_knob(name: &'static str, min: u64, max: u64, what: &'static str) -> Knob {
-    Knob { name, min, max, bytes: true, what }
+    Knob {
+        name,
+        min,
+        max,
+        bytes: true,
+        what,
+    }
 }
 const fn count_knob(name: &'static str, min: u64, max: u64, what: &'static str) -> Knob {
-    Knob { name, min, max, bytes: false, what }
+    Knob {
+        name,
+        min,
+        max,
+        bytes: false,
+        what,
+    }
 }
 
 /// Every arm, in the order of lists.
 pub static ARMS: &[ArmDef] = &[
     ArmDef {
         knobs: &[
-            bytes_knob("mmap_threshold", 0, 1 << 30, "M_MMAP_THRESHOLD; fixes the adaptive threshold"),
+            bytes_knob(
+                "mmap_threshold",
+                0,
+                1 << 30,
+                "M_MMAP_THRESHOLD; fixes the adaptive threshold",
+            ),
             bytes_knob("trim_threshold", 0, 1 << 40, "M_TRIM_THRESHOLD"),
         ],
         growth_factor: 2,
@@ -85,17 +102,47 @@ pub static ARMS: &[ArmDef] = &[
     },
     ArmDef {
         knobs: &[
-            count_knob("dirty_decay_ms", 0, 1_000_000, "time until dirty pages are purged"),
-            count_knob("muzzy_decay_ms", 0, 1_000_000, "time until muzzy pages are purged"),
+            count_knob(
+                "dirty_decay_ms",
+                0,
+                1_000_000,
+                "time until dirty pages are purged",
+            ),
+            count_knob(
+                "muzzy_decay_ms",
+                0,
+                1_000_000,
+                "time until muzzy pages are purged",
+            ),
         ],
-        ..arm("jemalloc", "child_jemalloc", cfg!(feature = "jemalloc"), "jemalloc 5.3, by its C entry points")
+        ..arm(
+            "jemalloc",
+            "child_jemalloc",
+            cfg!(feature = "jemalloc"),
+            "jemalloc 5.3, by its C entry points",
+        )
     },
     ArmDef {
-        knobs: &[count_knob("purge_delay", 0, 1_000_000, "milliseconds until free pages are purged")],
-        ..arm("mimalloc", "child_mimalloc", cfg!(feature = "mimalloc"), "mimalloc v3, by its C entry points")
+        knobs: &[count_knob(
+            "purge_delay",
+            0,
+            1_000_000,
+            "milliseconds until free pages are purged",
+        )],
+        ..arm(
+            "mimalloc",
+            "child_mimalloc",
+            cfg!(feature = "mimalloc"),
+            "mimalloc v3, by its C entry points",
+        )
     },
     ArmDef {
-        knobs: &[bytes_knob("sampling", 0, 1 << 40, "mean bytes between sampled allocations; 0 is off (default 2 MiB)")],
+        knobs: &[bytes_knob(
+            "sampling",
+            0,
+            1 << 40,
+            "mean bytes between sampled allocations; 0 is off (default 2 MiB)",
+        )],
         environment: &[("GLIBC_TUNABLES", "glibc.pthread.rseq=0")],
         ..arm(
             "tcmalloc-google",
@@ -106,8 +153,18 @@ pub static ARMS: &[ArmDef] = &[
     },
     ArmDef {
         knobs: &[
-            count_knob("release_rate", 0, 1000, "TCMALLOC_RELEASE_RATE: how eagerly free spans are given back"),
-            count_knob("aggressive_decommit", 0, 1, "give every free span back at once"),
+            count_knob(
+                "release_rate",
+                0,
+                1000,
+                "TCMALLOC_RELEASE_RATE: how eagerly free spans are given back",
+            ),
+            count_knob(
+                "aggressive_decommit",
+                0,
+                1,
+                "give every free span back at once",
+            ),
         ],
         ..arm(
             "tcmalloc-gperftools",
@@ -117,34 +174,136 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
-        knobs: &[bytes_knob("granule", 4096, 1 << 20, "what large sizes are rounded up to; 8192 models gperftools 2.18")],
+        knobs: &[bytes_knob(
+            "granule",
+            4096,
+            1 << 20,
+            "what large sizes are rounded up to; 8192 models gperftools 2.18",
+        )],
         note: Some(
             "tcmalloc-2007 is a MODEL: the realloc policy of google-perftools <= 0.97 over the C library, not the old code",
         ),
-        ..arm("tcmalloc-2007", "child_tcmalloc_2007", true, "MODEL of the realloc policy of google-perftools <= 0.97")
+        ..arm(
+            "tcmalloc-2007",
+            "child_tcmalloc_2007",
+            true,
+            "MODEL of the realloc policy of google-perftools <= 0.97",
+        )
     },
     ArmDef {
         growth_factor: 1,
         reuses: false,
         note: Some("bump is a limit, not an allocator: it never frees"),
-        ..arm("bump", "child_limits", true, "limit: never frees, extends its last block in place")
+        ..arm(
+            "bump",
+            "child_limits",
+            true,
+            "limit: never frees, extends its last block in place",
+        )
     },
     ArmDef {
         contents: false,
         growth_factor: 1,
-        note: Some("null is a limit, not an allocator: it hands out one mapped ring and keeps no contents"),
-        ..arm("null", "child_limits", true, "limit: hands out one mapped ring, keeps no contents")
+        note: Some(
+            "null is a limit, not an allocator: it hands out one mapped ring and keeps no contents",
+        ),
+        ..arm(
+            "null",
+            "child_limits",
+            true,
+            "limit: hands out one mapped ring, keeps no contents",
+        )
     },
-    ArmDef { test_only: true, ..arm("faulty-crash", "child_faulty", true, "test child: dies of SIGSEGV") },
-    ArmDef { test_only: true, ..arm("faulty-hang", "child_faulty", true, "test child: never answers") },
-    ArmDef { test_only: true, ..arm("faulty-garbage", "child_faulty", true, "test child: prints no record") },
-    ArmDef { test_only: true, ..arm("faulty-killed", "child_faulty", true, "test child: is killed as by the OOM killer") },
-    ArmDef { test_only: true, ..arm("faulty-null", "child_faulty", true, "test child: malloc always fails") },
-    ArmDef { test_only: true, ..arm("faulty-flip", "child_faulty", true, "test child: realloc flips one byte") },
-    ArmDef { test_only: true, ..arm("faulty-stale", "child_faulty", true, "test child: was built from other sources") },
-    ArmDef { test_only: true, ..arm("faulty-absent", "child_faulty", true, "test child: its allocator is missing") },
-    ArmDef { test_only: true, ..arm("faulty-slow", "child_faulty", true, "test child: 1 ms a call, stops at its limit") },
-    ArmDef { test_only: true, ..arm("audit", "child_audit", true, "test child: counts every malloc of the process") },
+    ArmDef {
+        test_only: true,
+        ..arm(
+            "faulty-crash",
+            "child_faulty",
+            true,
+            "test child: dies of SIGSEGV",
+        )
+    },
+    ArmDef {
+        test_only: true,
+        ..arm(
+            "faulty-hang",
+            "child_faulty",
+            true,
+            "test child: never answers",
+        )
+    },
+    ArmDef {
+        test_only: true,
+        ..arm(
+            "faulty-garbage",
+            "child_faulty",
+            true,
+            "test child: prints no record",
+        )
+    },
+    ArmDef {
+        test_only: true,
+        ..arm(
+            "faulty-killed",
+            "child_faulty",
+            true,
+            "test child: is killed as by the OOM killer",
+        )
+    },
+    ArmDef {
+        test_only: true,
+        ..arm(
+            "faulty-null",
+            "child_faulty",
+            true,
+            "test child: malloc always fails",
+        )
+    },
+    ArmDef {
+        test_only: true,
+        ..arm(
+            "faulty-flip",
+            "child_faulty",
+            true,
+            "test child: realloc flips one byte",
+        )
+    },
+    ArmDef {
+        test_only: true,
+        ..arm(
+            "faulty-stale",
+            "child_faulty",
+            true,
+            "test child: was built from other sources",
+        )
+    },
+    ArmDef {
+        test_only: true,
+        ..arm(
+            "faulty-absent",
+            "child_faulty",
+            true,
+            "test child: its allocator is missing",
+        )
+    },
+    ArmDef {
+        test_only: true,
+        ..arm(
+            "faulty-slow",
+            "child_faulty",
+            true,
+            "test child: 1 ms a call, stops at its limit",
+        )
+    },
+    ArmDef {
+        test_only: true,
+        ..arm(
+            "audit",
+            "child_audit",
+            true,
+            "test child: counts every malloc of the process",
+        )
+    },
 ];
 
 /// An arm as it is run: its definition, knobs and, for the baseline's second run, a mark.
@@ -171,7 +330,10 @@ impl std::error::Error for BadArm {}
 
 /// Names of the arms that users may ask for.
 pub fn names() -> Vec<&'static str> {
-    ARMS.iter().filter(|arm| !arm.test_only).map(|arm| arm.id).collect()
+    ARMS.iter()
+        .filter(|arm| !arm.test_only)
+        .map(|arm| arm.id)
+        .collect()
 }
 
 impl Arm {
@@ -180,9 +342,14 @@ impl Arm {
     /// # Errors
     /// [`BadArm`] naming the part that is wrong and the nearest valid ones, or the range.
     pub fn parse(text: &str) -> Result<Arm, BadArm> {
-        let (id, settings) = text.split_once(':').map_or((text, None), |(id, rest)| (id, Some(rest)));
+        let (id, settings) = text
+            .split_once(':')
+            .map_or((text, None), |(id, rest)| (id, Some(rest)));
         let def = ARMS.iter().find(|arm| arm.id == id).ok_or_else(|| {
-            BadArm(format!("unknown allocator `{id}`: {}", suggest(id, &names())))
+            BadArm(format!(
+                "unknown allocator `{id}`: {}",
+                suggest(id, &names())
+            ))
         })?;
         let mut knobs = BTreeMap::new();
         for setting in settings.into_iter().flat_map(|rest| rest.split(',')) {
@@ -190,24 +357,42 @@ impl Arm {
                 .split_once('=')
                 .ok_or_else(|| BadArm(format!("`{text}`: `{setting}` is not knob=value")))?;
             let known: Vec<&str> = def.knobs.iter().map(|knob| knob.name).collect();
-            let knob = def.knobs.iter().find(|knob| knob.name == name).ok_or_else(|| {
-                BadArm(format!("`{text}`: {id} has no knob `{name}`: {}", suggest(name, &known)))
-            })?;
-            let number = knob.number(value).map_err(|why| BadArm(format!("`{text}`: {why}")))?;
+            let knob = def
+                .knobs
+                .iter()
+                .find(|knob| knob.name == name)
+                .ok_or_else(|| {
+                    BadArm(format!(
+                        "`{text}`: {id} has no knob `{name}`: {}",
+                        suggest(name, &known)
+                    ))
+                })?;
+            let number = knob
+                .number(value)
+                .map_err(|why| BadArm(format!("`{text}`: {why}")))?;
             if knobs.insert(name.to_owned(), number.to_string()).is_some() {
                 return Err(BadArm(format!("`{text}`: knob `{name}` is given twice")));
             }
         }
         if settings == Some("") {
-            return Err(BadArm(format!("`{text}`: a knob=value is expected after the colon")));
+            return Err(BadArm(format!(
+                "`{text}`: a knob=value is expected after the colon"
+            )));
         }
-        Ok(Arm { def, knobs: knobs.into_iter().collect(), again: false })
+        Ok(Arm {
+            def,
+            knobs: knobs.into_iter().collect(),
+            again: false,
+        })
     }
 
     /// The same arm as the second run of the baseline.
     #[must_use]
     pub fn again(&self) -> Arm {
-        Arm { again: true, ..self.clone() }
+        Arm {
+            again: true,
+            ..self.clone()
+        }
     }
 
     /// As shown in tables and written in records, e.g. `tcmalloc-google:sampling=0`, `system#2`.
@@ -233,7 +418,11 @@ impl Knob {
             value.parse().ok()
         };
         let range = if self.bytes {
-            format!("a size from {} to {}", size::format_bytes(self.min), size::format_bytes(self.max))
+            format!(
+                "a size from {} to {}",
+                size::format_bytes(self.min),
+                size::format_bytes(self.max)
+            )
         } else {
             format!("a whole number from {} to {}", self.min, self.max)
         };
@@ -250,11 +439,21 @@ mod tests {
 
     #[test]
     fn labels_read_back() {
-        for text in ["system", "tcmalloc-google:sampling=0", "jemalloc:dirty_decay_ms=0,muzzy_decay_ms=5"] {
+        for text in [
+            "system",
+            "tcmalloc-google:sampling=0",
+            "jemalloc:dirty_decay_ms=0,muzzy_decay_ms=5",
+        ] {
             assert_eq!(Arm::parse(text).map(|arm| arm.label()), Ok(text.to_owned()));
         }
-        assert_eq!(Arm::parse("tcmalloc-2007:granule=8KiB").map(|arm| arm.label()), Ok("tcmalloc-2007:granule=8192".into()));
-        assert_eq!(Arm::parse("system").map(|arm| arm.again().label()), Ok("system#2".into()));
+        assert_eq!(
+            Arm::parse("tcmalloc-2007:granule=8KiB").map(|arm| arm.label()),
+            Ok("tcmalloc-2007:granule=8192".into())
+        );
+        assert_eq!(
+            Arm::parse("system").map(|arm| arm.again().label()),
+            Ok("system#2".into())
+        );
     }
 
     #[test]

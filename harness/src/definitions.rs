@@ -7,9 +7,18 @@ use std::path::Path;
 
 /// Every built-in definition: `(id, text of its TOML file)`, in the order of lists.
 pub static BUILT_IN: &[(&str, &str)] = &[
-    ("walker-2007", include_str!("../experiments/walker-2007.toml")),
-    ("growth-today", include_str!("../experiments/growth-today.toml")),
-    ("walker-files", include_str!("../experiments/walker-files.toml")),
+    (
+        "walker-2007",
+        include_str!("../experiments/walker-2007.toml"),
+    ),
+    (
+        "growth-today",
+        include_str!("../experiments/growth-today.toml"),
+    ),
+    (
+        "walker-files",
+        include_str!("../experiments/walker-files.toml"),
+    ),
 ];
 
 /// A definition that cannot be had.

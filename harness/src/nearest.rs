@@ -47,7 +47,10 @@ mod tests {
         assert_eq!(nearest_text("zzz", known), "");
         assert_eq!(nearest_text("nul", known), "; nearest: null");
         assert_eq!(suggest("nul", &known), "did you mean null?");
-        assert_eq!(suggest("zzz", &known), "known are jemalloc, mimalloc, system, null");
+        assert_eq!(
+            suggest("zzz", &known),
+            "known are jemalloc, mimalloc, system, null"
+        );
         assert_eq!(suggest("zzz", &[]), "there are none");
     }
 }

@@ -123,11 +123,17 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
         if options.quick && grid.skip_when_quick {
             continue;
         }
-        let named = |why: String| BadPlan(format!("{}, grid `{}`: {why}", experiment.id, grid.name));
+        let named =
+            |why: String| BadPlan(format!("{}, grid `{}`: {why}", experiment.id, grid.name));
         let points = points(grid, options, &mut set_somewhere).map_err(named)?;
         let arms = match &options.allocators {
             Some(arms) => arms.clone(),
-            None => grid.arms.iter().map(|arm| Arm::parse(arm)).collect::<Result<_, _>>().map_err(|e| named(e.0))?,
+            None => grid
+                .arms
+                .iter()
+                .map(|arm| Arm::parse(arm))
+                .collect::<Result<_, _>>()
+                .map_err(|e| named(e.0))?,
         };
         let limits = Limits::of(grid, options).map_err(named)?;
         for protocol in &grid.protocols {
@@ -151,7 +157,11 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
                 };
                 match protocol {
                     Protocol::Census => {
-                        trials.extend(arms.iter().enumerate().map(|(position, arm)| one(arm, 0, position)));
+                        trials.extend(
+                            arms.iter()
+                                .enumerate()
+                                .map(|(position, arm)| one(arm, 0, position)),
+                        );
                     }
                     Protocol::Time => {
                         let count = match (options.blocks, options.quick) {
@@ -164,9 +174,15 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
                             arms.insert(1, arms[0].again());
                         }
                         let seed = rand::RngCore::next_u64(&mut random);
-                        for (block, order) in order::orders(arms.len(), count, seed).into_iter().enumerate() {
+                        for (block, order) in order::orders(arms.len(), count, seed)
+                            .into_iter()
+                            .enumerate()
+                        {
                             let block = block as u32;
-                            let row = order.iter().enumerate().map(|(position, arm)| one(&arms[*arm], block, position));
+                            let row = order
+                                .iter()
+                                .enumerate()
+                                .map(|(position, arm)| one(&arms[*arm], block, position));
                             blocks.entry(block).or_default().extend(row);
                         }
                     }
@@ -220,7 +236,12 @@ fn points(grid: &Grid, options: &Options, used: &mut [bool]) -> Result<Vec<Point
     }
     params
         .into_iter()
-        .map(|given| Ok(Point { workload, params: workload.resolve(&given).map_err(|e| e.0)? }))
+        .map(|given| {
+            Ok(Point {
+                workload,
+                params: workload.resolve(&given).map_err(|e| e.0)?,
+            })
+        })
         .collect()
 }
 
@@ -243,22 +264,32 @@ impl Limits {
         };
         let memory = match (options.memory_limit, &grid.memory_limit) {
             (Some(given), _) => Some(given),
-            (None, Some(text)) => Some(size::parse_bytes(text).map_err(|e| format!("memory-limit: {e}"))?),
+            (None, Some(text)) => {
+                Some(size::parse_bytes(text).map_err(|e| format!("memory-limit: {e}"))?)
+            }
             (None, None) => None,
         };
         if timeout.is_zero() {
             return Err("the timeout must be longer than nothing".to_owned());
         }
-        Ok(Limits { timeout_ms: timeout.as_millis().max(1) as u64, memory })
+        Ok(Limits {
+            timeout_ms: timeout.as_millis().max(1) as u64,
+            memory,
+        })
     }
 }
 
 /// A block with its points in seeded order; the order of arms within a point stays.
-fn shuffled_by_point(block: Vec<PlannedTrial>, random: &mut Xoshiro256PlusPlus) -> Vec<PlannedTrial> {
+fn shuffled_by_point(
+    block: Vec<PlannedTrial>,
+    random: &mut Xoshiro256PlusPlus,
+) -> Vec<PlannedTrial> {
     let mut points: Vec<Vec<PlannedTrial>> = Vec::new();
     for trial in block {
         match points.last_mut() {
-            Some(last) if last[0].grid == trial.grid && last[0].params == trial.params => last.push(trial),
+            Some(last) if last[0].grid == trial.grid && last[0].params == trial.params => {
+                last.push(trial)
+            }
             _ => points.push(vec![trial]),
         }
     }
@@ -275,7 +306,11 @@ fn unknown_setting(experiment: &Experiment, name: &str) -> BadPlan {
         .collect();
     known.sort_unstable();
     known.dedup();
-    BadPlan(format!("--set {name}: no workload of {} has it: {}", experiment.id, crate::nearest::suggest(name, &known)))
+    BadPlan(format!(
+        "--set {name}: no workload of {} has it: {}",
+        experiment.id,
+        crate::nearest::suggest(name, &known)
+    ))
 }
 
 fn overrides(options: &Options) -> Vec<String> {
@@ -293,9 +328,17 @@ fn overrides(options: &Options) -> Vec<String> {
         said.push(format!("protocol={}", protocol.name()));
     }
     if let Some(arms) = &options.allocators {
-        said.push(format!("allocators={}", arms.iter().map(Arm::label).collect::<Vec<_>>().join(",")));
+        said.push(format!(
+            "allocators={}",
+            arms.iter().map(Arm::label).collect::<Vec<_>>().join(",")
+        ));
     }
-    said.extend(options.set.iter().map(|(name, values)| format!("{name}={}", values.join(","))));
+    said.extend(
+        options
+            .set
+            .iter()
+            .map(|(name, values)| format!("{name}={}", values.join(","))),
+    );
     said
 }
 
@@ -318,38 +361,82 @@ mod tests {
     "#;
 
     fn toy(options: &Options) -> Result<Plan, BadPlan> {
-        plan(&Experiment::parse(TOY, "toy.toml").expect("the toy parses"), options)
+        plan(
+            &Experiment::parse(TOY, "toy.toml").expect("the toy parses"),
+            options,
+        )
     }
 
     #[test]
     fn every_block_holds_every_arm_once_at_balanced_positions() {
-        let plan = toy(&Options { seed: 7, ..Options::default() }).expect("plannable");
-        let time: Vec<_> = plan.trials.iter().filter(|t| t.protocol == Protocol::Time).collect();
+        let plan = toy(&Options {
+            seed: 7,
+            ..Options::default()
+        })
+        .expect("plannable");
+        let time: Vec<_> = plan
+            .trials
+            .iter()
+            .filter(|t| t.protocol == Protocol::Time)
+            .collect();
         assert_eq!(time.len(), 8 * 2 * 4);
         let mut places: BTreeMap<(String, String, u32), u32> = BTreeMap::new();
         for trial in &time {
-            *places.entry((trial.params["size"].clone(), trial.arm.clone(), trial.position)).or_default() += 1;
+            *places
+                .entry((
+                    trial.params["size"].clone(),
+                    trial.arm.clone(),
+                    trial.position,
+                ))
+                .or_default() += 1;
         }
         assert_eq!(places.len(), 2 * 4 * 4, "every arm at every position");
         assert!(places.values().all(|n| *n == 2), "{places:?}");
         let arms: Vec<&str> = plan.trials[..3].iter().map(|t| t.arm.as_str()).collect();
-        assert_eq!(arms, ["system", "bump", "tcmalloc-2007"], "the census comes first, once a cell");
+        assert_eq!(
+            arms,
+            ["system", "bump", "tcmalloc-2007"],
+            "the census comes first, once a cell"
+        );
         assert!(time.iter().any(|t| t.arm == "system#2"));
     }
 
     #[test]
     fn the_same_seed_gives_the_same_plan_and_another_another() {
-        let seeded = |seed| toy(&Options { seed, ..Options::default() }).expect("plannable");
+        let seeded = |seed| {
+            toy(&Options {
+                seed,
+                ..Options::default()
+            })
+            .expect("plannable")
+        };
         assert_eq!(seeded(1), seeded(1));
         assert_ne!(seeded(1).trials, seeded(2).trials);
     }
 
     #[test]
     fn quick_is_small_and_settings_win() {
-        let quick = toy(&Options { quick: true, ..Options::default() }).expect("plannable");
-        assert!(quick.trials.iter().all(|t| t.params["size"] == "4KiB" && t.block < 2));
-        let set = vec![("size".to_owned(), vec!["8KiB".to_owned(), "16KiB".to_owned()])];
-        let both = toy(&Options { quick: true, set, ..Options::default() }).expect("plannable");
+        let quick = toy(&Options {
+            quick: true,
+            ..Options::default()
+        })
+        .expect("plannable");
+        assert!(
+            quick
+                .trials
+                .iter()
+                .all(|t| t.params["size"] == "4KiB" && t.block < 2)
+        );
+        let set = vec![(
+            "size".to_owned(),
+            vec!["8KiB".to_owned(), "16KiB".to_owned()],
+        )];
+        let both = toy(&Options {
+            quick: true,
+            set,
+            ..Options::default()
+        })
+        .expect("plannable");
         assert!(both.trials.iter().any(|t| t.params["size"] == "16KiB"));
         assert_eq!(both.overrides, ["size=8KiB,16KiB"]);
     }
@@ -360,9 +447,22 @@ mod tests {
             set: vec![(name.to_owned(), vec![value.to_owned()])],
             ..Options::default()
         };
-        assert!(toy(&set("siez", "1MiB")).expect_err("unknown").0.contains("size"));
-        assert!(toy(&set("size", "big")).expect_err("no size").0.contains("grid `g`"));
-        let none = Options { timeout: Some(Duration::ZERO), ..Options::default() };
+        assert!(
+            toy(&set("siez", "1MiB"))
+                .expect_err("unknown")
+                .0
+                .contains("size")
+        );
+        assert!(
+            toy(&set("size", "big"))
+                .expect_err("no size")
+                .0
+                .contains("grid `g`")
+        );
+        let none = Options {
+            timeout: Some(Duration::ZERO),
+            ..Options::default()
+        };
         assert!(toy(&none).expect_err("no time").0.contains("timeout"));
     }
 }

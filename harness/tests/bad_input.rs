@@ -14,7 +14,10 @@ fn refused(arguments: &[&str], words: &[&str]) {
     let message = err(&output);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
     for word in words {
-        assert!(message.contains(word), "{arguments:?}: no `{word}` in: {message}");
+        assert!(
+            message.contains(word),
+            "{arguments:?}: no `{word}` in: {message}"
+        );
     }
     assert_eq!(out(&output), "", "{arguments:?}");
 }
@@ -33,23 +36,63 @@ fn definition_refused(text: &str, arguments: &[&str], words: &[&str]) {
 #[test]
 fn unknown_names_are_answered_with_the_nearest() {
     refused(&["run", "groth-today"], &["groth-today", "growth-today"]);
-    refused(&["run", "growth-today", "--allocators", "jemaloc"], &["jemaloc", "jemalloc"]);
-    refused(&["run", "growth-today", "--allocators", "tcmalloc-google:samplig=0"], &["samplig", "sampling"]);
-    refused(&["run", "growth-today", "--set", "siz=1MiB"], &["siz", "size"]);
-    refused(&["run", "growth-today", "--protocol", "tim"], &["tim", "time"]);
+    refused(
+        &["run", "growth-today", "--allocators", "jemaloc"],
+        &["jemaloc", "jemalloc"],
+    );
+    refused(
+        &[
+            "run",
+            "growth-today",
+            "--allocators",
+            "tcmalloc-google:samplig=0",
+        ],
+        &["samplig", "sampling"],
+    );
+    refused(
+        &["run", "growth-today", "--set", "siz=1MiB"],
+        &["siz", "size"],
+    );
+    refused(
+        &["run", "growth-today", "--protocol", "tim"],
+        &["tim", "time"],
+    );
     refused(&["lst"], &["lst", "list"]);
     refused(&["list", "allocator"], &["allocator", "allocators"]);
 }
 
 #[test]
 fn values_out_of_range_are_answered_with_the_range() {
-    refused(&["run", "growth-today", "--set", "step=0"], &["step", "1", "1MiB"]);
-    refused(&["run", "growth-today", "--set", "shape=round"], &["round", "one, two, pinned"]);
-    refused(&["run", "growth-today", "--allocators", "tcmalloc-2007:granule=1"], &["granule", "4KiB"]);
-    refused(&["run", "growth-today", "--blocks", "0"], &["blocks", "1..=1000"]);
-    refused(&["run", "growth-today", "--timeout", "soon"], &["--timeout", "soon"]);
+    refused(
+        &["run", "growth-today", "--set", "step=0"],
+        &["step", "1", "1MiB"],
+    );
+    refused(
+        &["run", "growth-today", "--set", "shape=round"],
+        &["round", "one, two, pinned"],
+    );
+    refused(
+        &[
+            "run",
+            "growth-today",
+            "--allocators",
+            "tcmalloc-2007:granule=1",
+        ],
+        &["granule", "4KiB"],
+    );
+    refused(
+        &["run", "growth-today", "--blocks", "0"],
+        &["blocks", "1..=1000"],
+    );
+    refused(
+        &["run", "growth-today", "--timeout", "soon"],
+        &["--timeout", "soon"],
+    );
     refused(&["run", "growth-today", "--timeout", "0s"], &["timeout"]);
-    refused(&["run", "growth-today", "--memory-limit", "lots"], &["--memory-limit", "lots"]);
+    refused(
+        &["run", "growth-today", "--memory-limit", "lots"],
+        &["--memory-limit", "lots"],
+    );
     refused(&["run", "growth-today", "--set", "size"], &["NAME=VALUE"]);
     refused(&["run"], &["EXPERIMENT"]);
     refused(&["run", "growth-today", "--resume", "x"], &["--resume"]);
@@ -58,8 +101,14 @@ fn values_out_of_range_are_answered_with_the_range() {
 #[test]
 fn the_walker_says_what_input_it_needs() {
     refused(&["run", "walker-files"], &["root", "corpus"]);
-    refused(&["run", "walker-files", "--set", "root=/no/such/place"], &["/no/such/place"]);
-    refused(&["run", "walker-files", "--set", "root=/dev/null"], &["/dev/null", "regular file"]);
+    refused(
+        &["run", "walker-files", "--set", "root=/no/such/place"],
+        &["/no/such/place"],
+    );
+    refused(
+        &["run", "walker-files", "--set", "root=/dev/null"],
+        &["/dev/null", "regular file"],
+    );
     refused(&["run", "walker-2007", "--set", "root=/"], &["exclude"]);
 }
 
@@ -67,10 +116,26 @@ fn the_walker_says_what_input_it_needs() {
 fn a_broken_definition_is_answered_with_file_line_and_column() {
     let good = definition("growth", "size = \"64KiB\"", "\"system\"", "\"census\"", "");
     definition_refused("id = ", &[], &["toy.toml", "1:"]);
-    definition_refused(&good.replace("title", "titel"), &[], &["toy.toml", "titel", "title"]);
-    definition_refused(&good.replace("\"census\"", "\"cencus\""), &[], &["toy.toml", "cencus", "census"]);
-    definition_refused(&good.replace("\"growth\"", "\"groth\""), &[], &["groth", "growth"]);
-    definition_refused(&good.replace("\"system\"", "\"sistem\""), &[], &["sistem", "system"]);
+    definition_refused(
+        &good.replace("title", "titel"),
+        &[],
+        &["toy.toml", "titel", "title"],
+    );
+    definition_refused(
+        &good.replace("\"census\"", "\"cencus\""),
+        &[],
+        &["toy.toml", "cencus", "census"],
+    );
+    definition_refused(
+        &good.replace("\"growth\"", "\"groth\""),
+        &[],
+        &["groth", "growth"],
+    );
+    definition_refused(
+        &good.replace("\"system\"", "\"sistem\""),
+        &[],
+        &["sistem", "system"],
+    );
     definition_refused(&good.replace("size =", "siez ="), &[], &["siez", "size"]);
     definition_refused(&good.replace("64KiB", "64 bananas"), &[], &["64 bananas"]);
     refused(&["run", "/no/such/file.toml"], &["/no/such/file.toml"]);
@@ -87,12 +152,20 @@ fn a_folder_without_a_run_is_named() {
 
 #[test]
 fn records_of_a_newer_schema_are_refused() {
-    let ran = Ran::new(&definition("growth", "size = \"64KiB\"", "\"system\"", "\"census\"", ""), &[]);
+    let ran = Ran::new(
+        &definition("growth", "size = \"64KiB\"", "\"system\"", "\"census\"", ""),
+        &[],
+    );
     let records = ran.folder().join("records.jsonl");
-    let newer = fs::read_to_string(&records).expect("records").replace("\"schema\":1", "\"schema\":1000");
+    let newer = fs::read_to_string(&records)
+        .expect("records")
+        .replace("\"schema\":1", "\"schema\":1000");
     fs::write(&records, newer).expect("written");
     let folder = ran.folder();
-    refused(&["claims", folder.to_str().expect("UTF-8")], &["records.jsonl:1", "newer", "update heaplab"]);
+    refused(
+        &["claims", folder.to_str().expect("UTF-8")],
+        &["records.jsonl:1", "newer", "update heaplab"],
+    );
 }
 
 #[test]
@@ -105,15 +178,27 @@ fn a_dry_run_runs_nothing_and_shows_everything() {
         .expect("heaplab starts");
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     assert!(out(&output).contains("tcmalloc-2007"), "{}", out(&output));
-    assert_eq!(fs::read_dir(dir.path()).expect("readable").count(), 0, "nothing may be written");
+    assert_eq!(
+        fs::read_dir(dir.path()).expect("readable").count(),
+        0,
+        "nothing may be written"
+    );
     let json = said(&["run", "growth-today", "--quick", "--dry-run", "--json"]);
     let plans: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
-    assert!(plans[0]["trials"].as_array().is_some_and(|trials| !trials.is_empty()));
+    assert!(
+        plans[0]["trials"]
+            .as_array()
+            .is_some_and(|trials| !trials.is_empty())
+    );
 }
 
 #[test]
 fn output_that_nobody_reads_to_the_end_is_no_failure() {
-    let mut list = heaplab().args(["run", "walker-2007", "--dry-run"]).stdout(Stdio::piped()).spawn().expect("starts");
+    let mut list = heaplab()
+        .args(["run", "walker-2007", "--dry-run"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("starts");
     drop(list.stdout.take());
     assert_eq!(list.wait().expect("ends").code(), Some(0));
 }
@@ -126,7 +211,12 @@ fn ask(child: &str, spec: &[u8]) -> std::process::Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the child starts");
-    child.stdin.take().expect("piped").write_all(spec).expect("written");
+    child
+        .stdin
+        .take()
+        .expect("piped")
+        .write_all(spec)
+        .expect("written");
     child.wait_with_output().expect("the child ends")
 }
 
@@ -151,27 +241,42 @@ fn spec() -> TrialSpec {
 }
 
 fn report(spec: &TrialSpec) -> ChildReport {
-    let output = ask(env!("CARGO_BIN_EXE_child_system"), &serde_json::to_vec(spec).expect("JSON"));
+    let output = ask(
+        env!("CARGO_BIN_EXE_child_system"),
+        &serde_json::to_vec(spec).expect("JSON"),
+    );
     serde_json::from_slice(&output.stdout).expect("a report")
 }
 
 #[test]
 fn a_child_built_from_other_sources_refuses_to_be_measured() {
     assert_eq!(report(&spec()).outcome.name(), "ok");
-    let stale = report(&TrialSpec { source_hash: "0".to_owned(), ..spec() });
+    let stale = report(&TrialSpec {
+        source_hash: "0".to_owned(),
+        ..spec()
+    });
     assert_eq!(stale.outcome.name(), "unavailable");
     assert!(format!("{:?}", stale.outcome).contains("stale child: rebuild"));
 }
 
 #[test]
 fn a_child_asked_for_what_it_is_not_says_so() {
-    let other = report(&TrialSpec { arm: "jemalloc".to_owned(), ..spec() });
+    let other = report(&TrialSpec {
+        arm: "jemalloc".to_owned(),
+        ..spec()
+    });
     assert!(format!("{:?}", other.outcome).contains("does not hold the arm jemalloc"));
-    let unknown = report(&TrialSpec { workload: "wlaker".to_owned(), ..spec() });
+    let unknown = report(&TrialSpec {
+        workload: "wlaker".to_owned(),
+        ..spec()
+    });
     assert!(format!("{:?}", unknown.outcome).contains("no workload `wlaker`"));
     let output = ask(env!("CARGO_BIN_EXE_child_system"), b"what?");
     assert_eq!(output.status.code(), Some(2));
-    let version = Command::new(env!("CARGO_BIN_EXE_child_system")).arg("--version").output().expect("starts");
+    let version = Command::new(env!("CARGO_BIN_EXE_child_system"))
+        .arg("--version")
+        .output()
+        .expect("starts");
     let receipt: serde_json::Value = serde_json::from_slice(&version.stdout).expect("a receipt");
     assert_eq!(receipt["source_hash"], heaplab::SOURCE_HASH);
 }

@@ -9,7 +9,10 @@ fn census(workload: &str, params: &str, arms: &str) -> Vec<TrialRecord> {
     let ran = Ran::new(&definition(workload, params, arms, "\"census\"", ""), &[]);
     assert_eq!(ran.output.status.code(), Some(0), "{}", err(&ran.output));
     let records = ran.records();
-    assert!(records.iter().all(|record| record.outcome == Outcome::Ok), "{records:?}");
+    assert!(
+        records.iter().all(|record| record.outcome == Outcome::Ok),
+        "{records:?}"
+    );
     records
 }
 
@@ -34,22 +37,51 @@ fn rule_of_2007(size: u64, granule: u64) -> u64 {
 fn the_rule_of_2007_copies_what_it_says_to_the_byte() {
     assert_eq!(rule_of_2007(4 << 20, 4096), 2_149_433_344);
     assert_eq!(rule_of_2007(16 << 20, 4096), 34_367_979_520);
-    let records = census("growth", "size = [\"1MiB\", \"4MiB\"]", "\"tcmalloc-2007\", \"tcmalloc-2007:granule=8192\"");
+    let records = census(
+        "growth",
+        "size = [\"1MiB\", \"4MiB\"]",
+        "\"tcmalloc-2007\", \"tcmalloc-2007:granule=8192\"",
+    );
     for record in records {
-        let size = if record.params["size"] == "1MiB" { 1 << 20 } else { 4 << 20 };
-        let granule = if record.arm.ends_with("8192") { 8192 } else { 4096 };
-        assert_eq!(metric(&record, "rule_copied_bytes"), rule_of_2007(size, granule), "{} {size}", record.arm);
+        let size = if record.params["size"] == "1MiB" {
+            1 << 20
+        } else {
+            4 << 20
+        };
+        let granule = if record.arm.ends_with("8192") {
+            8192
+        } else {
+            4096
+        };
+        assert_eq!(
+            metric(&record, "rule_copied_bytes"),
+            rule_of_2007(size, granule),
+            "{} {size}",
+            record.arm
+        );
     }
 }
 
 #[test]
 fn google_without_sampling_copies_n_over_16384_bytes_a_byte() {
-    let record = &census("growth", "size = \"4MiB\"", "\"tcmalloc-google:sampling=0\"")[0];
+    let record = &census(
+        "growth",
+        "size = \"4MiB\"",
+        "\"tcmalloc-google:sampling=0\"",
+    )[0];
     let per_byte = metric(record, "copied_bytes") as f64 / metric(record, "appended_bytes") as f64;
     assert!((per_byte / 256.0 - 1.0).abs() < 0.01, "{per_byte}");
     let receipt = record.receipt.as_ref().expect("a receipt");
-    assert_eq!(receipt.knobs.get("sampling").map(String::as_str), Some("0"), "read back");
-    assert_eq!(receipt.facts.get("per_cpu_caches").map(String::as_str), Some("active"), "read back");
+    assert_eq!(
+        receipt.knobs.get("sampling").map(String::as_str),
+        Some("0"),
+        "read back"
+    );
+    assert_eq!(
+        receipt.facts.get("per_cpu_caches").map(String::as_str),
+        Some("active"),
+        "read back"
+    );
 }
 
 #[test]
@@ -58,12 +90,19 @@ fn the_c_library_moves_pages_and_hardly_copies() {
     let per_byte = metric(record, "copied_bytes") as f64 / metric(record, "appended_bytes") as f64;
     assert!(per_byte < 0.05, "{per_byte}");
     // Each moving mremap makes room for the block to double: from the 128 KiB threshold to 16 MiB that is 7.
-    assert!((5..=9).contains(&metric(record, "mremap_moves")), "{record:?}");
+    assert!(
+        (5..=9).contains(&metric(record, "mremap_moves")),
+        "{record:?}"
+    );
     assert_eq!(
         metric(record, "moved_bytes"),
         metric(record, "copied_bytes") + metric(record, "mremap_moved_bytes")
     );
-    assert!(metric(record, "sys.mremap") > 3000, "a page a call: {:?}", record.metrics);
+    assert!(
+        metric(record, "sys.mremap") > 3000,
+        "a page a call: {:?}",
+        record.metrics
+    );
 }
 
 #[test]
@@ -74,7 +113,12 @@ fn concat_copy_copies_every_prefix_under_every_arm() {
     // 256 lines of 256 bytes: the old string of i lines and its 33-byte header is copied at each of the 255 appends.
     let expected: u64 = (1..256).map(|i| 33 + 256 * i).sum();
     for record in census("walker", params, arms) {
-        assert_eq!(metric(&record, "client_copied_bytes"), expected, "{}", record.arm);
+        assert_eq!(
+            metric(&record, "client_copied_bytes"),
+            expected,
+            "{}",
+            record.arm
+        );
         assert_eq!(metric(&record, "realloc_calls"), 0);
         assert_eq!(metric(&record, "malloc_calls"), 256);
     }
@@ -109,7 +153,10 @@ fn every_arm_decides_and_keeps_the_same() {
     let arms = "\"system\", \"jemalloc\", \"mimalloc\", \"tcmalloc-google\", \"tcmalloc-gperftools\", \
         \"tcmalloc-2007\", \"bump\", \"null\"";
     for (workload, params) in [
-        ("growth", "shape = [\"one\", \"two\", \"pinned\"], size = \"256KiB\""),
+        (
+            "growth",
+            "shape = [\"one\", \"two\", \"pinned\"], size = \"256KiB\"",
+        ),
         (
             "walker",
             "mode = [\"concat\", \"concat-copy\", \"list\", \"vec2x\", \"chunks\", \"join\"], \
@@ -118,10 +165,23 @@ fn every_arm_decides_and_keeps_the_same() {
     ] {
         let records = census(workload, params, arms);
         for record in &records {
-            let first = records.iter().find(|other| other.params == record.params).expect("itself at least");
-            assert_eq!(record.checksum_ops, first.checksum_ops, "{} {:?}", record.arm, record.params);
-            let contents = (record.arm != "null").then(|| record.input_hash.clone()).flatten();
-            assert_eq!(record.checksum_contents, contents, "{} {:?}", record.arm, record.params);
+            let first = records
+                .iter()
+                .find(|other| other.params == record.params)
+                .expect("itself at least");
+            assert_eq!(
+                record.checksum_ops, first.checksum_ops,
+                "{} {:?}",
+                record.arm, record.params
+            );
+            let contents = (record.arm != "null")
+                .then(|| record.input_hash.clone())
+                .flatten();
+            assert_eq!(
+                record.checksum_contents, contents,
+                "{} {:?}",
+                record.arm, record.params
+            );
         }
     }
 }
@@ -129,7 +189,13 @@ fn every_arm_decides_and_keeps_the_same() {
 #[test]
 fn the_seed_decides_the_corpus_and_nothing_else_does() {
     let hash = |seed: &str| {
-        let text = definition("walker", "corpus = \"text\", size = \"64KiB\"", "\"system\"", "\"census\"", "");
+        let text = definition(
+            "walker",
+            "corpus = \"text\", size = \"64KiB\"",
+            "\"system\"",
+            "\"census\"",
+            "",
+        );
         Ran::new(&text, &["--seed", seed]).record().input_hash
     };
     assert_eq!(hash("1"), hash("1"));
@@ -148,11 +214,20 @@ fn a_memory_limit_tells_how_far_an_allocator_gets() {
     let records = Ran::new(&text, &[]).records();
     for record in &records {
         match &record.outcome {
-            Outcome::Failed { signal: None, message } => assert!(message.contains("out of memory"), "{message}"),
+            Outcome::Failed {
+                signal: None,
+                message,
+            } => assert!(message.contains("out of memory"), "{message}"),
             other => panic!("{other:?}"),
         }
     }
     let [system, model] = [0, 1].map(|i| metric(&records[i], "reached_bytes"));
-    assert!(system > 30 << 20, "the C library's block is all there is: {system}");
-    assert!(model * 2 < system, "old block, new block and what was freed between: {model} of {system}");
+    assert!(
+        system > 30 << 20,
+        "the C library's block is all there is: {system}"
+    );
+    assert!(
+        model * 2 < system,
+        "old block, new block and what was freed between: {model} of {system}"
+    );
 }

@@ -60,7 +60,12 @@ fn send(child: &Child, signal: Signal) {
 }
 
 fn resume(dir: &Path) -> Output {
-    heaplab().arg("run").arg("--resume").arg(dir.join("run")).output().expect("heaplab starts")
+    heaplab()
+        .arg("run")
+        .arg("--resume")
+        .arg(dir.join("run"))
+        .output()
+        .expect("heaplab starts")
 }
 
 /// The counts of a folder's records that are exact, in the order of the plan.
@@ -68,9 +73,18 @@ fn exact(folder: &Path) -> Vec<String> {
     let mut rows: Vec<(u32, String)> = records(folder)
         .into_iter()
         .map(|record| {
-            let exact: Vec<_> =
-                record.metrics.iter().filter(|(name, _)| !name.starts_with("sys.") && *name != "minflt").collect();
-            (record.trial, format!("{} {:?} {:?} {exact:?}", record.arm, record.params, record.outcome))
+            let exact: Vec<_> = record
+                .metrics
+                .iter()
+                .filter(|(name, _)| !name.starts_with("sys.") && *name != "minflt")
+                .collect();
+            (
+                record.trial,
+                format!(
+                    "{} {:?} {:?} {exact:?}",
+                    record.arm, record.params, record.outcome
+                ),
+            )
         })
         .collect();
     rows.sort();
@@ -95,10 +109,17 @@ fn ctrl_c_keeps_what_is_finished_and_resume_completes_it() {
         assert_eq!(child.wait().expect("it ends").code(), Some(130));
         let kept = records(&dir.path().join("run")).len();
         assert!((3..16).contains(&kept), "{kept}");
-        assert!(dir.path().join("run/summary.json").is_file(), "an interrupted run has its summary");
+        assert!(
+            dir.path().join("run/summary.json").is_file(),
+            "an interrupted run has its summary"
+        );
         let output = resume(dir.path());
         assert_eq!(output.status.code(), Some(0), "{}", err(&output));
-        assert!(err(&output).contains(&format!("{kept} of them done")), "{}", err(&output));
+        assert!(
+            err(&output).contains(&format!("{kept} of them done")),
+            "{}",
+            err(&output)
+        );
         assert_eq!(exact(&dir.path().join("run")), whole);
     }
 }
@@ -114,7 +135,10 @@ fn a_kill_at_any_moment_loses_no_finished_trial() {
         child.wait().expect("it ends");
         let folder = dir.path().join("run");
         let text = fs::read_to_string(folder.join("records.jsonl")).expect("records");
-        assert!(text.lines().count() >= finished, "what was told as finished is on disk");
+        assert!(
+            text.lines().count() >= finished,
+            "what was told as finished is on disk"
+        );
         // A line cut off in the middle is what a crash of the machine could leave.
         fs::write(folder.join("records.jsonl"), text + "{\"schema\":1,\"tri").expect("written");
         let output = resume(dir.path());
@@ -127,12 +151,20 @@ fn a_kill_at_any_moment_loses_no_finished_trial() {
 fn no_child_outlives_a_killed_run() {
     let dir = TempDir::new().expect("a temporary folder");
     // A trial that ends is followed by one that hangs; the run is killed while that one hangs.
-    let text = definition("growth", "size = \"64KiB\"", "\"bump\", \"faulty-hang\"", "\"census\"", "timeout = \"60s\"");
+    let text = definition(
+        "growth",
+        "size = \"64KiB\"",
+        "\"bump\", \"faulty-hang\"",
+        "\"census\"",
+        "timeout = \"60s\"",
+    );
     let mut child = start(dir.path(), &text);
     after(&mut child, 1);
     let by = Instant::now() + Duration::from_secs(20);
     let hanging = loop {
-        let found = descendants(child.id()).into_iter().find(|pid| name(*pid).as_deref() == Some("child_faulty"));
+        let found = descendants(child.id())
+            .into_iter()
+            .find(|pid| name(*pid).as_deref() == Some("child_faulty"));
         if let Some(pid) = found {
             break pid;
         }
@@ -151,17 +183,28 @@ fn no_child_outlives_a_killed_run() {
 fn name(pid: u32) -> Option<String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (name, rest) = (stat.split_once('(')?.1, stat.rsplit_once(')')?.1);
-    (!rest.trim_start().starts_with('Z')).then(|| name.rsplit_once(')').map_or(name, |(name, _)| name).to_owned())
+    (!rest.trim_start().starts_with('Z')).then(|| {
+        name.rsplit_once(')')
+            .map_or(name, |(name, _)| name)
+            .to_owned()
+    })
 }
 
 fn descendants(pid: u32) -> Vec<u32> {
     let mut found = Vec::new();
     let mut open = vec![pid];
     while let Some(parent) = open.pop() {
-        let tasks = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+        let tasks = fs::read_dir(format!("/proc/{parent}/task"))
+            .into_iter()
+            .flatten()
+            .flatten();
         for task in tasks {
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            open.extend(children.split_whitespace().filter_map(|word| word.parse::<u32>().ok()));
+            open.extend(
+                children
+                    .split_whitespace()
+                    .filter_map(|word| word.parse::<u32>().ok()),
+            );
         }
         found.push(parent);
     }
@@ -186,13 +229,20 @@ fn a_full_disk_is_a_clear_error_and_finished_records_are_intact() {
         .expect("bash starts");
     let message = err(&output);
     assert_eq!(output.status.code(), Some(1), "{message}");
-    assert!(message.contains("records.jsonl") && message.contains("--resume"), "{message}");
+    assert!(
+        message.contains("records.jsonl") && message.contains("--resume"),
+        "{message}"
+    );
     let kept = records(&dir.path().join("run")).len();
     assert!((1..planned).contains(&kept), "{kept}: {message}");
     assert_eq!(resume(dir.path()).status.code(), Some(0));
     let all = records(&dir.path().join("run"));
     assert_eq!(all.len(), planned);
-    assert!(all.iter().enumerate().all(|(number, record)| record.trial as usize == number && record.outcome == Outcome::Ok));
+    assert!(
+        all.iter().enumerate().all(
+            |(number, record)| record.trial as usize == number && record.outcome == Outcome::Ok
+        )
+    );
 }
 
 #[test]
@@ -228,7 +278,9 @@ fn a_finished_run_is_not_run_again_and_another_build_does_not_go_on_with_it() {
     assert!(err(&again).contains("16 of them done"), "{}", err(&again));
     assert!(!out(&again).is_empty(), "the tables are shown again");
     let plan_file = ran.folder().join("plan.json");
-    let other = fs::read_to_string(&plan_file).expect("a plan").replace(heaplab::SOURCE_HASH, "0123");
+    let other = fs::read_to_string(&plan_file)
+        .expect("a plan")
+        .replace(heaplab::SOURCE_HASH, "0123");
     fs::write(&plan_file, other).expect("written");
     let refused = resume(ran.dir.path());
     assert_eq!(refused.status.code(), Some(2));

@@ -8,7 +8,10 @@ use std::fs;
 
 fn one(arm: &str, rest: &str, arguments: &[&str]) -> Ran {
     let arms = format!("\"{arm}\", \"system\"");
-    Ran::new(&definition("growth", "size = \"64KiB\"", &arms, "\"census\"", rest), arguments)
+    Ran::new(
+        &definition("growth", "size = \"64KiB\"", &arms, "\"census\"", rest),
+        arguments,
+    )
 }
 
 /// The faulty arm's record, after making sure that the other arm was still run.
@@ -23,7 +26,10 @@ fn ending(ran: &Ran) -> Outcome {
 #[test]
 fn a_crash_is_a_record_with_its_signal() {
     match ending(&one("faulty-crash", "", &[])) {
-        Outcome::Failed { signal: Some(11), message } => assert!(message.contains("SIGSEGV"), "{message}"),
+        Outcome::Failed {
+            signal: Some(11),
+            message,
+        } => assert!(message.contains("SIGSEGV"), "{message}"),
         other => panic!("{other:?}"),
     }
 }
@@ -31,7 +37,10 @@ fn a_crash_is_a_record_with_its_signal() {
 #[test]
 fn a_kill_is_a_record_that_speaks_of_memory() {
     match ending(&one("faulty-killed", "", &[])) {
-        Outcome::Failed { signal: Some(9), message } => assert!(message.contains("out of memory"), "{message}"),
+        Outcome::Failed {
+            signal: Some(9),
+            message,
+        } => assert!(message.contains("out of memory"), "{message}"),
         other => panic!("{other:?}"),
     }
 }
@@ -45,7 +54,10 @@ fn a_child_that_hangs_is_killed_and_timed_out() {
 #[test]
 fn garbage_is_a_record_that_shows_it() {
     match ending(&one("faulty-garbage", "", &[])) {
-        Outcome::Failed { signal: None, message } => assert!(message.contains("just garbage"), "{message}"),
+        Outcome::Failed {
+            signal: None,
+            message,
+        } => assert!(message.contains("just garbage"), "{message}"),
         other => panic!("{other:?}"),
     }
 }
@@ -70,11 +82,18 @@ fn a_missing_allocator_is_unavailable_with_what_would_change_that() {
 fn an_allocator_that_says_no_has_failed_and_keeps_its_counts() {
     let ran = one("faulty-null", "", &[]);
     match ending(&ran) {
-        Outcome::Failed { signal: None, message } => assert!(message.contains("out of memory"), "{message}"),
+        Outcome::Failed {
+            signal: None,
+            message,
+        } => assert!(message.contains("out of memory"), "{message}"),
         other => panic!("{other:?}"),
     }
     assert_eq!(metric(&ran.records()[0], "reached_bytes"), 0);
-    assert_eq!(ran.records()[0].checksum_ops, None, "a trial that was cut off says nothing by its checksums");
+    assert_eq!(
+        ran.records()[0].checksum_ops,
+        None,
+        "a trial that was cut off says nothing by its checksums"
+    );
 }
 
 #[test]
@@ -90,16 +109,32 @@ fn one_flipped_byte_is_a_wrong_checksum_and_fails_the_run() {
 #[test]
 fn a_cell_that_timed_out_keeps_its_counts_and_is_skipped_in_later_blocks() {
     let arms = "\"system\", \"faulty-slow\"";
-    let text = definition("growth", "size = \"1MiB\"", arms, "\"time\"", "blocks = 3\ntimeout = \"200ms\"");
+    let text = definition(
+        "growth",
+        "size = \"1MiB\"",
+        arms,
+        "\"time\"",
+        "blocks = 3\ntimeout = \"200ms\"",
+    );
     let ran = Ran::new(&text, &[]);
     assert_eq!(ran.output.status.code(), Some(0), "{}", err(&ran.output));
-    let slow: Vec<_> = ran.records().into_iter().filter(|record| record.arm == "faulty-slow").collect();
+    let slow: Vec<_> = ran
+        .records()
+        .into_iter()
+        .filter(|record| record.arm == "faulty-slow")
+        .collect();
     assert_eq!(slow.len(), 3);
     assert_eq!(slow[0].outcome, Outcome::TimedOut { after_ms: 200 });
     let reached = metric(&slow[0], "reached_bytes");
     assert!(reached > 0 && reached < 1 << 20, "{reached}");
     for later in &slow[1..] {
-        assert_eq!(later.outcome, Outcome::Skipped { after_ms: 200, block: 0 });
+        assert_eq!(
+            later.outcome,
+            Outcome::Skipped {
+                after_ms: 200,
+                block: 0
+            }
+        );
     }
 }
 
@@ -119,17 +154,26 @@ fn a_cell_too_large_for_the_machine_is_unavailable_with_the_estimate() {
     let first = &ran.records()[0];
     if available as f64 * 0.6 < (32u64 << 30) as f64 {
         match &first.outcome {
-            Outcome::Unavailable { why } => assert!(why.contains("32.0 GiB") && why.contains("60 %"), "{why}"),
+            Outcome::Unavailable { why } => {
+                assert!(why.contains("32.0 GiB") && why.contains("60 %"), "{why}")
+            }
             other => panic!("{other:?}"),
         }
     } else {
-        assert!(matches!(first.outcome, Outcome::TimedOut { .. } | Outcome::Ok), "{:?}", first.outcome);
+        assert!(
+            matches!(first.outcome, Outcome::TimedOut { .. } | Outcome::Ok),
+            "{:?}",
+            first.outcome
+        );
     }
 }
 
 #[test]
 fn nothing_measurable_is_exit_status_3() {
-    let ran = Ran::new(&definition("growth", "", "\"faulty-absent\"", "\"census\"", ""), &[]);
+    let ran = Ran::new(
+        &definition("growth", "", "\"faulty-absent\"", "\"census\"", ""),
+        &[],
+    );
     assert_eq!(ran.output.status.code(), Some(3), "{}", err(&ran.output));
 }
 
@@ -140,28 +184,51 @@ fn without_strace_system_calls_are_absent_and_not_zero() {
     let text = definition("growth", "size = \"64KiB\"", "\"system\"", "\"census\"", "");
     let record = Ran::by(heaplab, &text, &[]).record();
     assert_eq!(record.outcome, Outcome::Ok);
-    assert!(record.absent["copied_bytes"].contains("strace"), "{:?}", record.absent);
+    assert!(
+        record.absent["copied_bytes"].contains("strace"),
+        "{:?}",
+        record.absent
+    );
     assert!(!record.metrics.contains_key("copied_bytes"));
     assert!(!record.metrics.keys().any(|name| name.starts_with("sys.")));
-    assert!(metric(&record, "realloc_calls") > 0, "what needs no strace is still counted");
+    assert!(
+        metric(&record, "realloc_calls") > 0,
+        "what needs no strace is still counted"
+    );
 }
 
 #[test]
 fn a_child_that_is_not_there_is_a_failed_record() {
     let empty = tempfile::tempdir().expect("a temporary folder");
     let mut heaplab = common::heaplab();
-    heaplab.env("HEAPLAB_CHILDREN", empty.path()).env("PATH", "/nowhere");
+    heaplab
+        .env("HEAPLAB_CHILDREN", empty.path())
+        .env("PATH", "/nowhere");
     let text = definition("growth", "size = \"64KiB\"", "\"system\"", "\"census\"", "");
     match Ran::by(heaplab, &text, &[]).record().outcome {
-        Outcome::Failed { message, .. } => assert!(message.contains("cannot start child_system"), "{message}"),
+        Outcome::Failed { message, .. } => {
+            assert!(message.contains("cannot start child_system"), "{message}")
+        }
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
 fn summary_and_environment_stand_beside_the_records() {
-    let ran = Ran::new(&definition("growth", "size = \"64KiB\"", "\"system\"", "\"census\"", ""), &[]);
-    for file in ["env.json", "experiment.toml", "plan.json", "records.jsonl", "summary.json"] {
-        assert!(fs::metadata(ran.folder().join(file)).is_ok_and(|found| found.len() > 0), "{file}");
+    let ran = Ran::new(
+        &definition("growth", "size = \"64KiB\"", "\"system\"", "\"census\"", ""),
+        &[],
+    );
+    for file in [
+        "env.json",
+        "experiment.toml",
+        "plan.json",
+        "records.jsonl",
+        "summary.json",
+    ] {
+        assert!(
+            fs::metadata(ran.folder().join(file)).is_ok_and(|found| found.len() > 0),
+            "{file}"
+        );
     }
 }

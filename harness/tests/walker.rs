@@ -16,7 +16,10 @@ use tempfile::TempDir;
 
 fn walk(root: &Path, mode: &str, rest: &str, arms: &str) -> Vec<TrialRecord> {
     let params = format!("mode = \"{mode}\", root = \"{}\"{rest}", root.display());
-    let ran = Ran::new(&definition("walker", &params, arms, "\"census\"", "timeout = \"20s\""), &[]);
+    let ran = Ran::new(
+        &definition("walker", &params, arms, "\"census\"", "timeout = \"20s\""),
+        &[],
+    );
     assert_eq!(ran.output.status.code(), Some(0), "{}", err(&ran.output));
     ran.records()
 }
@@ -30,11 +33,21 @@ fn tree() -> TempDir {
     put("d-no-newline", &[b'x'; 5000]);
     fs::create_dir_all(dir.path().join("e-folder/deeper")).expect("made");
     put("e-folder/deeper/file", b"below\n");
-    fs::write(dir.path().join(OsStr::from_bytes(b"f-\xff-name")), b"not UTF-8\n").expect("written");
+    fs::write(
+        dir.path().join(OsStr::from_bytes(b"f-\xff-name")),
+        b"not UTF-8\n",
+    )
+    .expect("written");
     symlink(dir.path(), dir.path().join("g-loop")).expect("linked");
     symlink("nowhere", dir.path().join("g-dangling")).expect("linked");
     let fifo = dir.path().join("h-fifo");
-    assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo starts").success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .expect("mkfifo starts")
+            .success()
+    );
     UnixListener::bind(dir.path().join("i-socket")).expect("bound");
     dir
 }
@@ -43,11 +56,19 @@ fn tree() -> TempDir {
 fn regular_files_are_read_and_the_rest_is_counted_by_reason() {
     let dir = tree();
     for mode in ["concat", "concat-copy", "list", "vec2x", "chunks", "join"] {
-        let records = walk(dir.path(), mode, "", "\"system\", \"bump\", \"null\", \"tcmalloc-2007\"");
+        let records = walk(
+            dir.path(),
+            mode,
+            "",
+            "\"system\", \"bump\", \"null\", \"tcmalloc-2007\"",
+        );
         for record in &records {
             assert_eq!(record.outcome, Outcome::Ok, "{mode} under {}", record.arm);
-            let rows: Vec<(&str, u64, u64)> =
-                record.files.iter().map(|row| (row.path.as_str(), row.bytes, row.lines)).collect();
+            let rows: Vec<(&str, u64, u64)> = record
+                .files
+                .iter()
+                .map(|row| (row.path.as_str(), row.bytes, row.lines))
+                .collect();
             let expected = [
                 ("a-text", 21, 2),
                 ("b-empty", 0, 0),
@@ -57,13 +78,26 @@ fn regular_files_are_read_and_the_rest_is_counted_by_reason() {
                 ("f-\u{fffd}-name", 10, 1),
             ];
             assert_eq!(rows, expected, "{mode}");
-            let skipped: Vec<(&str, u64)> = record.skipped.iter().map(|(why, n)| (why.as_str(), *n)).collect();
-            assert_eq!(skipped, [("fifo", 1), ("socket", 1), ("symlink", 2)], "{mode}");
+            let skipped: Vec<(&str, u64)> = record
+                .skipped
+                .iter()
+                .map(|(why, n)| (why.as_str(), *n))
+                .collect();
+            assert_eq!(
+                skipped,
+                [("fifo", 1), ("socket", 1), ("symlink", 2)],
+                "{mode}"
+            );
             assert_eq!(metric(record, "appended_bytes"), 5044);
             assert_eq!(record.checksum_ops, records[0].checksum_ops);
         }
         // What was read back is what was read in, under every allocator that keeps contents.
-        assert!(records.iter().filter(|r| r.arm != "null").all(|r| r.checksum_contents == r.input_hash));
+        assert!(
+            records
+                .iter()
+                .filter(|r| r.arm != "null")
+                .all(|r| r.checksum_contents == r.input_hash)
+        );
         assert_eq!(records[2].checksum_contents, None);
     }
 }
@@ -80,10 +114,24 @@ fn devices_are_not_opened() {
     let dir = tree();
     // /dev/null's numbers; making the node needs root, which CI has.
     let node = dir.path().join("j-device");
-    let made = Command::new("mknod").arg(&node).args(["c", "1", "3"]).status().expect("mknod starts").success();
-    let skipped = walk(dir.path(), "concat", "", "\"system\"")[0].skipped.clone();
-    assert_eq!(skipped.get("char-device"), made.then_some(&1), "{skipped:?}");
-    assert!(made || !rustix::process::getuid().is_root(), "root can make a device node");
+    let made = Command::new("mknod")
+        .arg(&node)
+        .args(["c", "1", "3"])
+        .status()
+        .expect("mknod starts")
+        .success();
+    let skipped = walk(dir.path(), "concat", "", "\"system\"")[0]
+        .skipped
+        .clone();
+    assert_eq!(
+        skipped.get("char-device"),
+        made.then_some(&1),
+        "{skipped:?}"
+    );
+    assert!(
+        made || !rustix::process::getuid().is_root(),
+        "root can make a device node"
+    );
 }
 
 #[test]
@@ -96,16 +144,26 @@ fn a_file_that_may_not_be_read_is_counted() {
     fs::write(files.join("open"), "yes\n").expect("written");
     fs::write(files.join("shut"), "no\n").expect("written");
     fs::create_dir(files.join("shut-folder")).expect("made");
-    for (path, mode) in [(files.join("shut"), 0o000), (files.join("shut-folder"), 0o000), (run.clone(), 0o777)] {
+    for (path, mode) in [
+        (files.join("shut"), 0o000),
+        (files.join("shut-folder"), 0o000),
+        (run.clone(), 0o777),
+    ] {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("permissions");
     }
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
     let params = format!("root = \"{}\"", files.display());
     let file = dir.path().join("toy.toml");
-    fs::write(&file, definition("walker", &params, "\"system\"", "\"census\"", "")).expect("written");
+    fs::write(
+        &file,
+        definition("walker", &params, "\"system\"", "\"census\"", ""),
+    )
+    .expect("written");
 
     // The binaries may lie where nobody may go, so they are copied to where nobody may.
-    let built = Path::new(env!("CARGO_BIN_EXE_heaplab")).parent().expect("a folder");
+    let built = Path::new(env!("CARGO_BIN_EXE_heaplab"))
+        .parent()
+        .expect("a folder");
     for name in ["heaplab", "child_system"] {
         fs::copy(built.join(name), dir.path().join(name)).expect("copied");
     }
@@ -126,10 +184,21 @@ fn a_file_that_may_not_be_read_is_counted() {
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     let record = &common::records(&run.join("out"))[0];
     assert_eq!(record.files.len(), 1);
-    assert_eq!(record.skipped.get("permission-denied"), Some(&1), "{:?}", record.skipped);
-    assert_eq!(record.skipped.get("unreadable-directory"), Some(&1), "{:?}", record.skipped);
+    assert_eq!(
+        record.skipped.get("permission-denied"),
+        Some(&1),
+        "{:?}",
+        record.skipped
+    );
+    assert_eq!(
+        record.skipped.get("unreadable-directory"),
+        Some(&1),
+        "{:?}",
+        record.skipped
+    );
     // So that the temporary folder can be removed by whoever made it.
-    fs::set_permissions(files.join("shut-folder"), fs::Permissions::from_mode(0o755)).expect("permissions");
+    fs::set_permissions(files.join("shut-folder"), fs::Permissions::from_mode(0o755))
+        .expect("permissions");
 }
 
 #[test]
@@ -139,17 +208,27 @@ fn a_file_over_its_time_limit_is_given_up_and_the_walk_goes_on() {
     for (name, lines) in [("a", 2000), ("b", 2000), ("c", 3)] {
         fs::write(dir.path().join(name), "line\n".repeat(lines)).expect("written");
     }
-    let record = &walk(dir.path(), "concat", ", file-limit = \"20ms\"", "\"faulty-slow\"")[0];
+    let record = &walk(
+        dir.path(),
+        "concat",
+        ", file-limit = \"20ms\"",
+        "\"faulty-slow\"",
+    )[0];
     assert_eq!(record.outcome, Outcome::TimedOut { after_ms: 20 });
     let ended: Vec<&str> = record.files.iter().map(|row| row.ended.as_str()).collect();
     assert_eq!(ended, ["timed-out", "timed-out", "ok"]);
     assert_eq!(record.skipped.get("over-time-limit"), Some(&2));
-    assert!(record.files[0].reached_bytes > 0 && record.files[0].reached_bytes < record.files[0].bytes);
+    assert!(
+        record.files[0].reached_bytes > 0 && record.files[0].reached_bytes < record.files[0].bytes
+    );
 }
 
 #[test]
 fn a_directory_without_files_is_a_finished_walk_of_nothing() {
     let dir = TempDir::new().expect("a temporary folder");
     let record = &walk(dir.path(), "concat", "", "\"system\"")[0];
-    assert_eq!((record.outcome.clone(), record.files.len()), (Outcome::Ok, 0));
+    assert_eq!(
+        (record.outcome.clone(), record.files.len()),
+        (Outcome::Ok, 0)
+    );
 }

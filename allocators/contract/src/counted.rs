@@ -53,8 +53,17 @@ impl Counted {
     /// that the log never allocates while something is measured.
     #[must_use]
     pub fn new(room: usize) -> Self {
-        let log_from = if room == 0 { usize::MAX } else { Self::LOGGED_FROM };
-        Counted { counts: Counts::default(), moves: Vec::with_capacity(room), log_from, overflowed: false }
+        let log_from = if room == 0 {
+            usize::MAX
+        } else {
+            Self::LOGGED_FROM
+        };
+        Counted {
+            counts: Counts::default(),
+            moves: Vec::with_capacity(room),
+            log_from,
+            overflowed: false,
+        }
     }
 
     /// The large moves, in order, or `None` if there were more than the log had room for.
@@ -90,7 +99,11 @@ impl Mode for Counted {
             self.counts.moved_bytes += bytes as u64;
             if bytes >= self.log_from {
                 if self.moves.len() < self.moves.capacity() {
-                    self.moves.push(Move { from: from as usize, to: to as usize, bytes });
+                    self.moves.push(Move {
+                        from: from as usize,
+                        to: to as usize,
+                        bytes,
+                    });
                 } else {
                     self.overflowed = true;
                 }

@@ -63,7 +63,11 @@ pub struct OutOfMemory {
 
 impl core::fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "out of memory: the allocator returned null for a request of {} bytes", self.requested)
+        write!(
+            f,
+            "out of memory: the allocator returned null for a request of {} bytes",
+            self.requested
+        )
     }
 }
 impl std::error::Error for OutOfMemory {}
@@ -164,7 +168,9 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         self.resize(block, old + bytes.len())?;
         // SAFETY: LIVE: the block now holds `old + len` bytes, so `old ..` has room for `len`; NO-REFERENCE: `bytes`
         // cannot lie in the heap's memory, so the two do not overlap.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), block.at.as_ptr().add(old), bytes.len()) };
+        unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), block.at.as_ptr().add(old), bytes.len())
+        };
         self.mode.wrote(block.at.as_ptr(), old, bytes.len());
         Ok(())
     }
@@ -189,9 +195,14 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
     /// If they do not fit.
     #[inline]
     pub fn write(&mut self, block: &mut Block, offset: usize, bytes: &[u8]) {
-        assert!(offset <= block.size && bytes.len() <= block.size - offset, "write past the end of a block");
+        assert!(
+            offset <= block.size && bytes.len() <= block.size - offset,
+            "write past the end of a block"
+        );
         // SAFETY: LIVE and the check above; NO-REFERENCE: `bytes` is not in the heap's memory.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), block.at.as_ptr().add(offset), bytes.len()) };
+        unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), block.at.as_ptr().add(offset), bytes.len())
+        };
         self.mode.wrote(block.at.as_ptr(), offset, bytes.len());
     }
 
@@ -201,7 +212,10 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
     /// If they do not fit.
     #[inline]
     pub fn fill(&mut self, block: &mut Block, offset: usize, len: usize, byte: u8) {
-        assert!(offset <= block.size && len <= block.size - offset, "fill past the end of a block");
+        assert!(
+            offset <= block.size && len <= block.size - offset,
+            "fill past the end of a block"
+        );
         // SAFETY: LIVE and the check above.
         unsafe { ptr::write_bytes(block.at.as_ptr().add(offset), byte, len) };
         self.mode.wrote(block.at.as_ptr(), offset, len);
@@ -213,12 +227,31 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
     /// # Panics
     /// If either range does not fit.
     #[inline]
-    pub fn copy(&mut self, from: &Block, from_offset: usize, to: &mut Block, to_offset: usize, len: usize) {
-        assert!(from_offset <= from.size && len <= from.size - from_offset, "copy past the end of the source");
-        assert!(to_offset <= to.size && len <= to.size - to_offset, "copy past the end of the target");
+    pub fn copy(
+        &mut self,
+        from: &Block,
+        from_offset: usize,
+        to: &mut Block,
+        to_offset: usize,
+        len: usize,
+    ) {
+        assert!(
+            from_offset <= from.size && len <= from.size - from_offset,
+            "copy past the end of the source"
+        );
+        assert!(
+            to_offset <= to.size && len <= to.size - to_offset,
+            "copy past the end of the target"
+        );
         // SAFETY: LIVE and the checks above; `copy`, not `copy_nonoverlapping`, because a broken heap (or `null`)
         // may have made the two blocks overlap.
-        unsafe { ptr::copy(from.at.as_ptr().add(from_offset), to.at.as_ptr().add(to_offset), len) };
+        unsafe {
+            ptr::copy(
+                from.at.as_ptr().add(from_offset),
+                to.at.as_ptr().add(to_offset),
+                len,
+            )
+        };
         self.mode.wrote(to.at.as_ptr(), to_offset, len);
         self.mode.copied(len);
     }
@@ -229,13 +262,22 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
     /// # Panics
     /// If the range does not lie in the block.
     pub fn read(&self, block: &Block, offset: usize, len: usize, mut sink: impl FnMut(&[u8])) {
-        assert!(offset <= block.size && len <= block.size - offset, "read past the end of a block");
+        assert!(
+            offset <= block.size && len <= block.size - offset,
+            "read past the end of a block"
+        );
         let mut buffer = [0u8; 4096];
         let mut done = 0;
         while done < len {
             let n = buffer.len().min(len - done);
             // SAFETY: LIVE and the check above; the buffer is ours and holds `n` bytes.
-            unsafe { ptr::copy_nonoverlapping(block.at.as_ptr().add(offset + done), buffer.as_mut_ptr(), n) };
+            unsafe {
+                ptr::copy_nonoverlapping(
+                    block.at.as_ptr().add(offset + done),
+                    buffer.as_mut_ptr(),
+                    n,
+                )
+            };
             sink(&buffer[..n]);
             done += n;
         }

@@ -33,7 +33,7 @@ pub struct Receipt {
     pub facts: Vec<(String, String)>,
 }
 
-/// What the allocator says about itself. Meanings differ between allocators (STYLE: "allocated (self-reported)" is
+/// What the allocator says about itself. Meanings differ between allocators ("allocated" is
 /// whatever the allocator calls so); `None` where it keeps no such figure.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SelfStats {
@@ -92,7 +92,8 @@ pub unsafe trait Heap {
     /// Gives a block back, telling its requested size and alignment. The default forgets them.
     ///
     /// # Safety
-    /// As [`free`](Heap::free); `size` and `align` are those the block was asked with.
+    /// As [`free`](Heap::free); `size` is what was last asked for the block, and `align` what
+    /// [`aligned`](Heap::aligned) was asked with, or 1 for a block of malloc, calloc or realloc.
     #[inline]
     unsafe fn free_sized(&self, p: *mut u8, size: usize, align: usize) {
         let _ = (size, align);

@@ -238,6 +238,39 @@ impl Canary {
         }
     }
 
+    /// Compares the block of `new` bytes at `to` with the mirror of what it was before it was resized.
+    fn compare_resized(
+        &mut self,
+        from: *mut u8,
+        old: usize,
+        to: *mut u8,
+        new: usize,
+        mirror: &[u8],
+    ) {
+        // SAFETY: MIRROR: the block at `to` holds `new` bytes, and the mirror no more than that.
+        if let Some((offset, expected, found)) = unsafe { first_difference(to, mirror) } {
+            let (from, to) = (from.addr(), to.addr());
+            self.found(Broken::LostByRealloc {
+                from,
+                old,
+                to,
+                new,
+                offset,
+                expected,
+                found,
+            });
+        }
+    }
+
+    /// Takes what was just written into a block over into its mirror.
+    fn mirror_write(&mut self, at: *mut u8, offset: usize, len: usize) {
+        let mirror = self.live.get_mut(&at.addr());
+        if let Some(target) = mirror.and_then(|mirror| mirror.get_mut(offset..)?.get_mut(..len)) {
+            // SAFETY: MIRROR: the block has as many bytes as its mirror, so `offset .. offset + len` lies in it.
+            unsafe { ptr::copy_nonoverlapping(at.add(offset), target.as_mut_ptr(), len) };
+        }
+    }
+
     /// Looks at the place of a block that was handed out, by malloc or by realloc.
     fn check_place(&mut self, at: *mut u8, size: usize) {
         let address = at.expose_provenance();
@@ -322,19 +355,7 @@ impl Mode for Canary {
         mirror.truncate(new);
         self.check_place(to, new);
         if from != to || mirror.len() <= Self::ALWAYS_COMPARED {
-            // SAFETY: MIRROR: the block at `to` holds `new` bytes, and the mirror no more than that.
-            if let Some((offset, expected, found)) = unsafe { first_difference(to, &mirror) } {
-                let (from, to) = (from.addr(), to.addr());
-                self.found(Broken::LostByRealloc {
-                    from,
-                    old,
-                    to,
-                    new,
-                    offset,
-                    expected,
-                    found,
-                });
-            }
+            self.compare_resized(from, old, to, new, &mirror);
         }
         self.fill(to, &mut mirror, new);
         self.live.insert(to.addr(), mirror);
@@ -354,16 +375,7 @@ impl Mode for Canary {
         if self.broken.is_some() {
             return;
         }
-        let Some(mirror) = self.live.get_mut(&at.addr()) else {
-            return;
-        };
-        if let Some(target) = mirror
-            .get_mut(offset..)
-            .and_then(|rest| rest.get_mut(..len))
-        {
-            // SAFETY: MIRROR: the block has as many bytes as its mirror, so `offset .. offset + len` lies in it.
-            unsafe { ptr::copy_nonoverlapping(at.add(offset), target.as_mut_ptr(), len) };
-        }
+        self.mirror_write(at, offset, len);
     }
 
     fn freeing(&mut self, at: *mut u8, size: usize) {

@@ -68,8 +68,13 @@ struct Audit;
 
 // SAFETY: blocks are the C library's own, handed through unchanged.
 unsafe impl Heap for Audit {
-    const CAPABILITIES: Capabilities =
-        Capabilities { threads: false, sized: false, usable: false, trim: false, contents: true };
+    const CAPABILITIES: Capabilities = Capabilities {
+        threads: false,
+        sized: false,
+        usable: false,
+        trim: false,
+        contents: true,
+    };
 
     fn malloc(&self, size: usize) -> *mut u8 {
         // SAFETY: malloc takes any size.
@@ -105,7 +110,10 @@ unsafe impl Heap for Audit {
     }
 
     fn stats(&self) -> SelfStats {
-        SelfStats { extra: vec![("audited_calls", IN_REGION.load(Ordering::Relaxed))], ..SelfStats::default() }
+        SelfStats {
+            extra: vec![("audited_calls", IN_REGION.load(Ordering::Relaxed))],
+            ..SelfStats::default()
+        }
     }
 
     fn receipt(&self) -> Receipt {

@@ -24,8 +24,13 @@ const FLIP_AT: u32 = 100;
 
 // SAFETY: blocks are the C library's own, handed through unchanged.
 unsafe impl Heap for Faulty {
-    const CAPABILITIES: Capabilities =
-        Capabilities { threads: false, sized: false, usable: false, trim: false, contents: true };
+    const CAPABILITIES: Capabilities = Capabilities {
+        threads: false,
+        sized: false,
+        usable: false,
+        trim: false,
+        contents: true,
+    };
 
     fn malloc(&self, size: usize) -> *mut u8 {
         self.calls.set(self.calls.get() + 1);
@@ -78,18 +83,29 @@ unsafe impl Heap for Faulty {
     }
 
     fn receipt(&self) -> Receipt {
-        Receipt { allocator: "faulty (a test child)".to_owned(), version: "0".to_owned(), ..Receipt::default() }
+        Receipt {
+            allocator: "faulty (a test child)".to_owned(),
+            version: "0".to_owned(),
+            ..Receipt::default()
+        }
     }
 }
 
 impl Arm for Faulty {
     fn open(id: &str, _knobs: &[(String, String)]) -> Result<Self, Refused> {
-        let heap = |fault| Ok(Faulty { fault, calls: Cell::new(0) });
+        let heap = |fault| {
+            Ok(Faulty {
+                fault,
+                calls: Cell::new(0),
+            })
+        };
         match id {
             "faulty-null" => heap(Fault::Null),
             "faulty-flip" => heap(Fault::Flip),
             "faulty-slow" => heap(Fault::Slow),
-            "faulty-absent" => Err(Refused::Unavailable("its library is not here: run scripts/setup".to_owned())),
+            "faulty-absent" => Err(Refused::Unavailable(
+                "its library is not here: run scripts/setup".to_owned(),
+            )),
             "faulty-hang" => loop {
                 std::thread::sleep(Duration::from_secs(3600));
             },

@@ -30,7 +30,11 @@ pub struct Held {
 impl Held {
     /// The arm `arm`, which `A::open` knows.
     pub const fn new<A: Arm>(arm: &'static str) -> Self {
-        Held { arm, trial: run_trial::<A>, version: version::<A> }
+        Held {
+            arm,
+            trial: run_trial::<A>,
+            version: version::<A>,
+        }
     }
 }
 
@@ -54,7 +58,9 @@ pub fn main(arms: &[Held]) -> ExitCode {
             Some(held) => (held.version)(name),
             None => refuse(&format!("this child does not hold the arm {name}")),
         },
-        _ => refuse("a child of heaplab: takes a trial as JSON on standard input, or --version [ARM]; use `heaplab`"),
+        _ => refuse(
+            "a child of heaplab: takes a trial as JSON on standard input, or --version [ARM]; use `heaplab`",
+        ),
     }
 }
 
@@ -65,12 +71,15 @@ fn refuse(why: &str) -> ExitCode {
 
 fn orders() -> Result<TrialSpec, String> {
     let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text).map_err(|why| format!("cannot read the trial: {why}"))?;
+    std::io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|why| format!("cannot read the trial: {why}"))?;
     serde_json::from_str(&text).map_err(|why| format!("the trial is not readable: {why}"))
 }
 
 fn answer(report: &ChildReport) -> Result<(), String> {
-    let text = serde_json::to_string(report).map_err(|why| format!("cannot write the report: {why}"))?;
+    let text =
+        serde_json::to_string(report).map_err(|why| format!("cannot write the report: {why}"))?;
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())
         .and_then(|()| out.write_all(b"\n"))
@@ -112,19 +121,30 @@ fn receipt_of<H: Heap>(heap: &H) -> Receipt {
 }
 
 fn ended(outcome: Outcome) -> ChildReport {
-    ChildReport { schema: SCHEMA, outcome, ..ChildReport::default() }
+    ChildReport {
+        schema: SCHEMA,
+        outcome,
+        ..ChildReport::default()
+    }
 }
 
 fn failed(message: String) -> ChildReport {
-    ended(Outcome::Failed { signal: None, message })
+    ended(Outcome::Failed {
+        signal: None,
+        message,
+    })
 }
 
 fn run_trial<A: Arm>(spec: &TrialSpec) -> ChildReport {
     if spec.schema != SCHEMA || spec.source_hash != SOURCE_HASH {
-        return ended(Outcome::Unavailable { why: "stale child: rebuild (cargo build --release)".to_owned() });
+        return ended(Outcome::Unavailable {
+            why: "stale child: rebuild (cargo build --release)".to_owned(),
+        });
     }
     if cfg!(debug_assertions) && spec.protocol == Protocol::Time && !spec.verify {
-        return ended(Outcome::Unavailable { why: "a debug build is not timed: build with --release".to_owned() });
+        return ended(Outcome::Unavailable {
+            why: "a debug build is not timed: build with --release".to_owned(),
+        });
     }
     let mut facts = BTreeMap::new();
     if let Err(why) = settle(spec, &mut facts) {
@@ -136,31 +156,51 @@ fn run_trial<A: Arm>(spec: &TrialSpec) -> ChildReport {
         Err(Refused::Knob(why)) => return failed(format!("knob refused: {why}")),
     };
     if spec.verify && !A::CAPABILITIES.contents {
-        return ended(Outcome::Unavailable { why: format!("{} keeps no contents to verify", spec.arm) });
+        return ended(Outcome::Unavailable {
+            why: format!("{} keeps no contents to verify", spec.arm),
+        });
     }
     let mut report = match (spec.verify, spec.protocol) {
         (true, _) => drive(&heap, spec, Canary::default(), |canary, report| {
             if let Some(broken) = canary.broken() {
-                report.outcome = Outcome::Failed { signal: None, message: broken.to_string() };
+                report.outcome = Outcome::Failed {
+                    signal: None,
+                    message: broken.to_string(),
+                };
             }
         }),
         (false, Protocol::Time) => drive(&heap, spec, Plain, |_, report| {
             // Counts under a plain driver would be zeros, and faults belong to the census.
-            report.metrics.retain(|name, _| !matches!(name.as_str(), "minflt" | "majflt"));
+            report
+                .metrics
+                .retain(|name, _| !matches!(name.as_str(), "minflt" | "majflt"));
         }),
-        (false, Protocol::Census) => drive(&heap, spec, Counted::new(spec.log_moves), |counted, report| {
-            for time in ["wall_ns", "cpu_ns", "user_ns", "system_ns"] {
-                report.metrics.remove(time);
-            }
-            counts(&counted, report);
-            if spec.log_moves > 0 {
-                report.moves = counted.moves().map(|moves| {
-                    moves.iter().map(|one| (one.from as u64, one.to as u64, one.bytes as u64)).collect()
-                });
-            }
-        }),
+        (false, Protocol::Census) => drive(
+            &heap,
+            spec,
+            Counted::new(spec.log_moves),
+            |counted, report| {
+                for time in ["wall_ns", "cpu_ns", "user_ns", "system_ns"] {
+                    report.metrics.remove(time);
+                }
+                counts(&counted, report);
+                if spec.log_moves > 0 {
+                    report.moves = counted.moves().map(|moves| {
+                        moves
+                            .iter()
+                            .map(|one| (one.from as u64, one.to as u64, one.bytes as u64))
+                            .collect()
+                    });
+                }
+            },
+        ),
     };
-    report.metrics.extend(heap.stats().extra.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    report.metrics.extend(
+        heap.stats()
+            .extra
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value)),
+    );
     report.receipt = receipt_of(&heap);
     report.receipt.facts.extend(facts);
     report
@@ -168,14 +208,25 @@ fn run_trial<A: Arm>(spec: &TrialSpec) -> ChildReport {
 
 /// Settles what the process is before the heap is opened.
 fn settle(spec: &TrialSpec, facts: &mut BTreeMap<String, String>) -> Result<(), String> {
-    limits::die_with_parent().map_err(|why| format!("cannot ask to end with the harness: {why}"))?;
+    limits::die_with_parent()
+        .map_err(|why| format!("cannot ask to end with the harness: {why}"))?;
     // Without it the trial is still right; only the kernel's choice under pressure is less so.
     let _ = limits::volunteer_for_oom_killer();
     if spec.thp == Thp::Off {
-        limits::disable_thp().map_err(|why| format!("cannot switch transparent huge pages off: {why}"))?;
+        limits::disable_thp()
+            .map_err(|why| format!("cannot switch transparent huge pages off: {why}"))?;
     }
-    let off = limits::thp_disabled().map_err(|why| format!("cannot read transparent huge pages back: {why}"))?;
-    facts.insert("thp".to_owned(), if off { "off for this process" } else { "as the machine has it" }.to_owned());
+    let off = limits::thp_disabled()
+        .map_err(|why| format!("cannot read transparent huge pages back: {why}"))?;
+    facts.insert(
+        "thp".to_owned(),
+        if off {
+            "off for this process"
+        } else {
+            "as the machine has it"
+        }
+        .to_owned(),
+    );
     Ok(())
 }
 
@@ -187,10 +238,21 @@ fn drive<H: Heap, M: Mode>(
 ) -> ChildReport {
     warm_up(heap);
     let marked = spec.protocol == Protocol::Census && !spec.verify;
-    let mut session = Session::new(spec.soft_limit_ms, spec.memory_limit, H::CAPABILITIES.contents, marked);
+    let mut session = Session::new(
+        spec.soft_limit_ms,
+        spec.memory_limit,
+        H::CAPABILITIES.contents,
+        marked,
+    );
     // SAFETY: ONE-HEAP: this is the only driver of this process, and `heap` the only heap.
     let mut driver = unsafe { Driver::new(heap, mode) };
-    let result = workloads::run(&spec.workload, &spec.params, spec.seed, &mut driver, &mut session);
+    let result = workloads::run(
+        &spec.workload,
+        &spec.params,
+        spec.seed,
+        &mut driver,
+        &mut session,
+    );
     let result = session.end().and(result);
     let totals = session.totals();
     let found = session.found;
@@ -236,7 +298,9 @@ fn warm_up<H: Heap>(heap: &H) {
 }
 
 fn counts(counted: &Counted, report: &mut ChildReport) {
-    let Some(counts) = counted.counts() else { return };
+    let Some(counts) = counted.counts() else {
+        return;
+    };
     report.metrics.extend(
         [
             ("malloc_calls", counts.malloc_calls),

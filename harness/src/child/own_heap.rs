@@ -37,11 +37,18 @@ impl OwnHeap {
     /// An empty heap; it maps its first chunk when first asked.
     #[must_use]
     pub const fn new() -> Self {
-        OwnHeap { locked: AtomicBool::new(false), chunk: UnsafeCell::new(Chunk { next: 0, end: 0 }) }
+        OwnHeap {
+            locked: AtomicBool::new(false),
+            chunk: UnsafeCell::new(Chunk { next: 0, end: 0 }),
+        }
     }
 
     fn with_chunk<T>(&self, f: impl FnOnce(&mut Chunk) -> T) -> T {
-        while self.locked.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        while self
+            .locked
+            .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
             std::hint::spin_loop();
         }
         // SAFETY: LOCKED: we hold the lock until the store below, so this is the only reference.
@@ -59,8 +66,15 @@ impl Default for OwnHeap {
 
 fn map(len: usize) -> *mut u8 {
     // SAFETY: an anonymous mapping at an address of the kernel's choice touches no memory in use.
-    unsafe { mmap_anonymous(ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE | MapFlags::POPULATE) }
-        .map_or(ptr::null_mut(), <*mut _>::cast)
+    unsafe {
+        mmap_anonymous(
+            ptr::null_mut(),
+            len,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE | MapFlags::POPULATE,
+        )
+    }
+    .map_or(ptr::null_mut(), <*mut _>::cast)
 }
 
 /// Whether a block of this layout has its own mapping. Alignments above an OS page do not occur in this program;
@@ -113,7 +127,14 @@ unsafe impl GlobalAlloc for OwnHeap {
         let new = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
         if is_large(layout) && is_large(new) {
             // SAFETY: PRIVATE: a whole mapping of ours; the caller uses only the returned address afterwards.
-            let moved = unsafe { mremap(p.cast(), mapped_len(layout.size()), mapped_len(new_size), MremapFlags::MAYMOVE) };
+            let moved = unsafe {
+                mremap(
+                    p.cast(),
+                    mapped_len(layout.size()),
+                    mapped_len(new_size),
+                    MremapFlags::MAYMOVE,
+                )
+            };
             return moved.map_or(ptr::null_mut(), <*mut _>::cast);
         }
         // SAFETY: `new` is a valid layout; the old block holds `layout.size()` bytes and the new one `new_size`; they
@@ -172,7 +193,9 @@ mod tests {
     fn more_than_a_chunk_of_small_blocks() {
         let heap = OwnHeap::new();
         // SAFETY: as above.
-        let mut seen: Vec<usize> = (0..100).map(|_| unsafe { heap.alloc(layout(40_000, 16)) }.addr()).collect();
+        let mut seen: Vec<usize> = (0..100)
+            .map(|_| unsafe { heap.alloc(layout(40_000, 16)) }.addr())
+            .collect();
         seen.sort_unstable();
         assert!(seen.windows(2).all(|two| two[1] - two[0] >= 40_000));
     }

@@ -1,7 +1,7 @@
 //! The measured region, as a workload sees it: start, stop, are we in time, and what was found.
 
-use crate::probe::{clock, limits, markers};
 use crate::probe::usage::Usage;
+use crate::probe::{clock, limits, markers};
 use crate::record::{FileRow, Outcome};
 use contract::OutOfMemory;
 use std::collections::BTreeMap;
@@ -48,9 +48,17 @@ impl Stop {
     /// The trial's outcome.
     pub fn outcome(self) -> Outcome {
         match self {
-            Stop::OutOfMemory(refused) => Outcome::Failed { signal: None, message: refused.to_string() },
-            Stop::FileTimedOut(after_ms) | Stop::TrialTimedOut(after_ms) => Outcome::TimedOut { after_ms },
-            Stop::Input(message) => Outcome::Failed { signal: None, message },
+            Stop::OutOfMemory(refused) => Outcome::Failed {
+                signal: None,
+                message: refused.to_string(),
+            },
+            Stop::FileTimedOut(after_ms) | Stop::TrialTimedOut(after_ms) => {
+                Outcome::TimedOut { after_ms }
+            }
+            Stop::Input(message) => Outcome::Failed {
+                signal: None,
+                message,
+            },
         }
     }
 }
@@ -155,7 +163,10 @@ impl Session {
             markers::end();
         }
         self.totals.cpu_ns += clock::process_cpu_ns() - self.begun.cpu_ns;
-        self.totals.usage = self.totals.usage.plus(&Usage::now().since(&self.begun.usage));
+        self.totals.usage = self
+            .totals
+            .usage
+            .plus(&Usage::now().since(&self.begun.usage));
     }
 
     /// As [`Session::start`], for a file with a limit of its own.
@@ -221,7 +232,8 @@ impl Session {
     /// # Errors
     /// Why a limit could not be set or lifted; what was measured is then not what was asked.
     pub fn end(&mut self) -> Result<(), Stop> {
-        let lifted = limits::lift_address_space_limit().map_err(|why| format!("cannot lift the memory limit: {why}"));
+        let lifted = limits::lift_address_space_limit()
+            .map_err(|why| format!("cannot lift the memory limit: {why}"));
         match self.unlimited.take() {
             Some(why) => Err(Stop::Input(why)),
             None => lifted.map_err(Stop::Input),

@@ -10,7 +10,9 @@ use std::path::PathBuf;
 
 /// Arguments of `claims`.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit status: 0 every claim that could be decided came out as expected, 1 one did not, 2 bad input.")]
+#[command(
+    after_help = "Exit status: 0 every claim that could be decided came out as expected, 1 one did not, 2 bad input."
+)]
 pub struct Claims {
     /// Folders of finished runs, or folders that hold such folders
     #[arg(value_name = "DIR", required = true)]
@@ -39,7 +41,11 @@ impl Claims {
             print_json(&all)?;
         } else {
             for (run, report) in runs.iter().zip(&reports) {
-                print(&format!("{} in {}\n", report.experiment().id, run.folder.display()))?;
+                print(&format!(
+                    "{} in {}\n",
+                    report.experiment().id,
+                    run.folder.display()
+                ))?;
                 if report.claims().is_empty() {
                     print("  no claims\n\n")?;
                 } else {
@@ -56,6 +62,9 @@ impl Claims {
         if contradicted.is_empty() {
             return Ok(());
         }
-        Err(Failure::Check(format!("not as expected: {}", contradicted.join(", "))))
+        Err(Failure::Check(format!(
+            "not as expected: {}",
+            contradicted.join(", ")
+        )))
     }
 }

@@ -84,7 +84,9 @@ fn inner_runs(folder: &Path) -> Vec<PathBuf> {
 
 /// Columns that tables may take.
 pub(super) fn width() -> u16 {
-    let given = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let given = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|text| text.parse().ok());
     let terminal = || {
         std::io::stdout()
             .is_terminal()

@@ -5,10 +5,10 @@ use crate::arms::{ARMS, ArmDef};
 use crate::definitions;
 use crate::plan::{self, Options};
 use crate::run::env::Environment;
+use crate::size;
 use crate::trial::Receipt;
 use crate::workloads::WORKLOADS;
 use crate::workloads::params::Kind;
-use crate::size;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -52,26 +52,38 @@ impl List {
             }
             text.push_str(&shown);
         }
-        if self.json { print_json(&listed) } else { print(&text) }
+        if self.json {
+            print_json(&listed)
+        } else {
+            print(&text)
+        }
     }
 }
 
 /// The receipt that an arm's child gives, or why it gives none.
 fn ask(children: &Path, arm: &ArmDef) -> Result<Receipt, String> {
     if !arm.built {
-        return Err(format!("not built in: cargo build --release --features {}", arm.id));
+        return Err(format!(
+            "not built in: cargo build --release --features {}",
+            arm.id
+        ));
     }
     let answer = Command::new(children.join(arm.child))
         .args(["--version", arm.id])
         .env_clear()
         .envs(arm.environment.iter().copied())
         .output()
-        .map_err(|why| format!("{} cannot be started ({why}): cargo build --release", arm.child))?;
+        .map_err(|why| {
+            format!(
+                "{} cannot be started ({why}): cargo build --release",
+                arm.child
+            )
+        })?;
     if !answer.status.success() {
         return Err(String::from_utf8_lossy(&answer.stderr).trim().to_owned());
     }
-    let receipt: Receipt =
-        serde_json::from_slice(&answer.stdout).map_err(|why| format!("its receipt is unreadable: {why}"))?;
+    let receipt: Receipt = serde_json::from_slice(&answer.stdout)
+        .map_err(|why| format!("its receipt is unreadable: {why}"))?;
     if receipt.source_hash == crate::SOURCE_HASH {
         Ok(receipt)
     } else {
@@ -88,10 +100,28 @@ fn allocators(children: &Path) -> (&'static str, Value, String) {
             Ok(receipt) => format!("{} {}", receipt.allocator, receipt.version),
             Err(why) => format!("UNAVAILABLE: {why}"),
         };
-        let _ = writeln!(text, "  {:<20} {}\n  {:20} {}", arm.id, answers, "", arm.what);
+        let _ = writeln!(
+            text,
+            "  {:<20} {}\n  {:20} {}",
+            arm.id, answers, "", arm.what
+        );
         for knob in arm.knobs {
-            let show = |n| if knob.bytes { size::format_bytes(n) } else { n.to_string() };
-            let _ = writeln!(text, "  {:20}   :{}={} to {}  {}", "", knob.name, show(knob.min), show(knob.max), knob.what);
+            let show = |n| {
+                if knob.bytes {
+                    size::format_bytes(n)
+                } else {
+                    n.to_string()
+                }
+            };
+            let _ = writeln!(
+                text,
+                "  {:20}   :{}={} to {}  {}",
+                "",
+                knob.name,
+                show(knob.min),
+                show(knob.max),
+                knob.what
+            );
         }
         values.push(json!({
             "id": arm.id, "what": arm.what, "note": arm.note,
@@ -107,7 +137,9 @@ fn allocators(children: &Path) -> (&'static str, Value, String) {
 fn expected(kind: Kind) -> String {
     match kind {
         Kind::Choice(words) => words.join(" | "),
-        Kind::Size(min, max) => format!("{} to {}", size::format_bytes(min), size::format_bytes(max)),
+        Kind::Size(min, max) => {
+            format!("{} to {}", size::format_bytes(min), size::format_bytes(max))
+        }
         Kind::Duration => "a length of time, such as 20s".to_owned(),
         Kind::ExistingPath => "a directory or regular file".to_owned(),
     }
@@ -119,8 +151,17 @@ fn workloads() -> (&'static str, Value, String) {
     for workload in WORKLOADS {
         let _ = writeln!(text, "  {:<20} {}", workload.id, workload.what);
         for param in workload.params {
-            let default = param.default.map_or_else(String::new, |value| format!(" (default {value})"));
-            let _ = writeln!(text, "  {:20}   {}={}{default}  {}", "", param.name, expected(param.kind), param.what);
+            let default = param
+                .default
+                .map_or_else(String::new, |value| format!(" (default {value})"));
+            let _ = writeln!(
+                text,
+                "  {:20}   {}={}{default}  {}",
+                "",
+                param.name,
+                expected(param.kind),
+                param.what
+            );
         }
         values.push(json!({
             "id": workload.id, "what": workload.what,
@@ -138,9 +179,16 @@ fn experiments() -> Result<(&'static str, Value, String), Failure> {
     for (id, _) in definitions::BUILT_IN {
         let (experiment, _) = definitions::find(id)?;
         // A definition whose input is left to --set has no plan yet.
-        let trials = plan::plan(&experiment, &Options::default()).ok().map(|plan| plan.trials.len());
+        let trials = plan::plan(&experiment, &Options::default())
+            .ok()
+            .map(|plan| plan.trials.len());
         let size = trials.map_or_else(|| "needs --set".to_owned(), |n| format!("{n} trials"));
-        let _ = writeln!(text, "  {id:<20} {} ({size}, {} claims)", experiment.title, experiment.claims.len());
+        let _ = writeln!(
+            text,
+            "  {id:<20} {} ({size}, {} claims)",
+            experiment.title,
+            experiment.claims.len()
+        );
         values.push(json!({
             "id": id, "title": experiment.title, "trials": trials, "claims": experiment.claims.len(),
             "grids": experiment.grids.iter().map(|grid| &grid.name).collect::<Vec<_>>(),
@@ -151,12 +199,23 @@ fn experiments() -> Result<(&'static str, Value, String), Failure> {
 
 fn machine() -> Result<(&'static str, Value, String), Failure> {
     let environment = Environment::read();
-    let value = serde_json::to_value(&environment).map_err(|why| Failure::Check(why.to_string()))?;
+    let value =
+        serde_json::to_value(&environment).map_err(|why| Failure::Check(why.to_string()))?;
     let mut text = String::from("This machine and this build\n");
-    let outer = value.as_object().into_iter().flatten().filter(|(name, _)| !matches!(name.as_str(), "machine" | "warnings"));
-    let inner = value.get("machine").and_then(Value::as_object).into_iter().flatten();
+    let outer = value
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| !matches!(name.as_str(), "machine" | "warnings"));
+    let inner = value
+        .get("machine")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
     for (name, fact) in outer.chain(inner) {
-        let fact = fact.as_str().map_or_else(|| fact.to_string(), str::to_owned);
+        let fact = fact
+            .as_str()
+            .map_or_else(|| fact.to_string(), str::to_owned);
         let _ = writeln!(text, "  {name:<24} {fact}");
     }
     for warning in &environment.warnings {

@@ -80,7 +80,11 @@ impl fmt::Display for Failure {
 
 impl From<FolderError> for Failure {
     fn from(error: FolderError) -> Self {
-        if error.bad_input { Failure::BadInput(error.message) } else { Failure::Check(error.message) }
+        if error.bad_input {
+            Failure::BadInput(error.message)
+        } else {
+            Failure::Check(error.message)
+        }
     }
 }
 
@@ -130,7 +134,8 @@ fn print(text: &str) -> Result<(), Failure> {
 
 /// Writes `value` to standard output as JSON.
 fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|why| Failure::Check(why.to_string()))?;
+    let text =
+        serde_json::to_string_pretty(value).map_err(|why| Failure::Check(why.to_string()))?;
     print(&(text + "\n"))
 }
 
@@ -142,5 +147,7 @@ fn children() -> Result<PathBuf, Failure> {
     std::env::current_exe()
         .ok()
         .and_then(|program| program.parent().map(PathBuf::from))
-        .ok_or_else(|| Failure::Check("cannot find this program's own folder: set HEAPLAB_CHILDREN".to_owned()))
+        .ok_or_else(|| {
+            Failure::Check("cannot find this program's own folder: set HEAPLAB_CHILDREN".to_owned())
+        })
 }

@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 
 /// Arguments of `report`.
 #[derive(Debug, Args)]
-#[command(after_help = "Tables are spliced into FILE wherever it has the two lines\n  <!-- BEGIN name -->\n  <!-- END name -->\n\
-    with a table's name, such as growth-today.growth.census or walker-2007.claims.")]
+#[command(
+    after_help = "Tables are spliced into FILE wherever it has the two lines\n  <!-- BEGIN name -->\n  <!-- END name -->\n\
+    with a table's name, such as growth-today.growth.census or walker-2007.claims."
+)]
 pub struct Report {
     /// Folders of finished runs, or folders that hold such folders
     #[arg(value_name = "DIR", required = true)]
@@ -48,10 +50,16 @@ impl Report {
             let report = run.report();
             let refused = |why: String| Failure::Check(format!("{}: {why}", run.folder.display()));
             match format {
-                Format::Terminal => print(&(heading(run) + &table::report(&report, Some(width()))))?,
+                Format::Terminal => {
+                    print(&(heading(run) + &table::report(&report, Some(width()))))?
+                }
                 Format::Markdown => print(&markdown::report(&report))?,
-                Format::Csv => print(&csv::report(run.summary()).map_err(|why| refused(why.to_string()))?)?,
-                Format::Json => print(&json::report(&report).map_err(|why| refused(why.to_string()))?)?,
+                Format::Csv => {
+                    print(&csv::report(run.summary()).map_err(|why| refused(why.to_string()))?)?
+                }
+                Format::Json => {
+                    print(&json::report(&report).map_err(|why| refused(why.to_string()))?)?
+                }
             }
         }
         Ok(())
@@ -69,7 +77,9 @@ impl Report {
                 if text.contains(&format!("<!-- BEGIN {} -->", table.name)) {
                     let command = format!("heaplab report {}", run.folder.display());
                     text = splice::splice(&text, &table.name, &markdown::table(&table), &command)
-                        .map_err(|why| Failure::BadInput(format!("{}: {why}", file.display())))?;
+                        .map_err(|why| {
+                        Failure::BadInput(format!("{}: {why}", file.display()))
+                    })?;
                     spliced += 1;
                 }
                 names.push(table.name);
@@ -86,9 +96,13 @@ impl Report {
             return Ok(());
         }
         if self.check {
-            return Err(Failure::Check(format!("{} is not up to date: run it without --check", file.display())));
+            return Err(Failure::Check(format!(
+                "{} is not up to date: run it without --check",
+                file.display()
+            )));
         }
-        fs::write(file, text).map_err(|why| Failure::Check(format!("cannot write {}: {why}", file.display())))
+        fs::write(file, text)
+            .map_err(|why| Failure::Check(format!("cannot write {}: {why}", file.display())))
     }
 }
 

@@ -21,13 +21,19 @@ use std::time::Duration;
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaplab run growth-today --quick\n  heaplab run walker-files --set root=/usr/share/doc\n  \
+#[command(
+    after_help = "Examples:\n  heaplab run growth-today --quick\n  heaplab run walker-files --set root=/usr/share/doc\n  \
     heaplab run growth-today --allocators system,jemalloc:dirty_decay_ms=0 --protocol census\n  \
     heaplab run --resume results/20261130T120000Z-growth-today-myhost\n\n\
-    Exit status: 0 done, 1 a checksum was wrong or the disk refused, 2 bad input, 3 nothing measurable, 130 interrupted.")]
+    Exit status: 0 done, 1 a checksum was wrong or the disk refused, 2 bad input, 3 nothing measurable, 130 interrupted."
+)]
 pub struct Run {
     /// Names of built-in experiments (see `heaplab list`), or files of your own ending in .toml
-    #[arg(value_name = "EXPERIMENT", required_unless_present = "resume", conflicts_with = "resume")]
+    #[arg(
+        value_name = "EXPERIMENT",
+        required_unless_present = "resume",
+        conflicts_with = "resume"
+    )]
     experiments: Vec<String>,
 
     /// Arms to run instead of the experiment's, as id[:knob=value,...]; the first is the baseline.
@@ -93,16 +99,23 @@ impl Run {
             .iter()
             .map(|name| {
                 let (experiment, text) = definitions::find(name)?;
-                let plan = plan::plan(&experiment, &options).map_err(|why| Failure::BadInput(why.0))?;
+                let plan =
+                    plan::plan(&experiment, &options).map_err(|why| Failure::BadInput(why.0))?;
                 if plan.trials.is_empty() {
-                    return Err(Failure::BadInput(format!("{name}: nothing is left to run with these options")));
+                    return Err(Failure::BadInput(format!(
+                        "{name}: nothing is left to run with these options"
+                    )));
                 }
                 Ok((experiment, text, plan))
             })
             .collect::<Result<Vec<_>, Failure>>()?;
         if self.dry_run {
             let plans: Vec<&Plan> = planned.iter().map(|(_, _, plan)| plan).collect();
-            return if self.json { print_json(&plans) } else { print(&shown(&plans)) };
+            return if self.json {
+                print_json(&plans)
+            } else {
+                print(&shown(&plans))
+            };
         }
         let environment = Environment::read();
         for (experiment, text, plan) in planned {
@@ -127,42 +140,73 @@ impl Run {
             )));
         }
         let text = folder.read_text("experiment.toml")?;
-        let experiment = Experiment::parse(&text, &folder.path().join("experiment.toml").to_string_lossy())
-            .map_err(|why| Failure::BadInput(why.to_string()))?;
+        let experiment = Experiment::parse(
+            &text,
+            &folder.path().join("experiment.toml").to_string_lossy(),
+        )
+        .map_err(|why| Failure::BadInput(why.to_string()))?;
         self.trials(&folder, &experiment, &plan)
     }
 
     /// Runs what is left of a plan and shows what came of it.
     fn trials(&self, folder: &Folder, experiment: &Experiment, plan: &Plan) -> Result<(), Failure> {
         let shown = folder.path().display();
-        interrupt::listen().map_err(|why| Failure::Check(format!("cannot listen to signals: {why}")))?;
+        interrupt::listen()
+            .map_err(|why| Failure::Check(format!("cannot listen to signals: {why}")))?;
         let resume = || format!("go on with: heaplab run --resume {shown}");
         let mut appender = folder.appender()?;
         let done = folder.records()?;
-        eprintln!("{}: {} trials, {} of them done, into {shown}", experiment.id, plan.trials.len(), done.len());
-        let finish = run::run(plan, &done, &mut appender, &children()?, false)
-            .map_err(|why| Failure::Check(format!("{why}; finished trials are kept; {}", resume())))?;
+        eprintln!(
+            "{}: {} trials, {} of them done, into {shown}",
+            experiment.id,
+            plan.trials.len(),
+            done.len()
+        );
+        let finish = run::run(plan, &done, &mut appender, &children()?, false).map_err(|why| {
+            Failure::Check(format!("{why}; finished trials are kept; {}", resume()))
+        })?;
         let records = folder.records()?;
         let summary = Summary::new(&records);
         folder.write_json("summary.json", &summary)?;
         if finish == Finish::Interrupted {
             let whole = format!("{} of {} trials are kept", records.len(), plan.trials.len());
-            return Err(Failure::Interrupted(format!("interrupted; {whole}; {}", resume())));
+            return Err(Failure::Interrupted(format!(
+                "interrupted; {whole}; {}",
+                resume()
+            )));
         }
         if self.json {
             print_json(&summary)?;
         } else {
             let run = AsRun::planned(experiment, plan);
             let report = Report::new(experiment, &summary, &run).with_files(&records);
-            print(&report::table::report(&report, Some(super::finished::width())))?;
-            eprintln!("\nchecked claims: heaplab claims {shown}\nthese tables:   heaplab report {shown}");
+            print(&report::table::report(
+                &report,
+                Some(super::finished::width()),
+            ))?;
+            eprintln!(
+                "\nchecked claims: heaplab claims {shown}\nthese tables:   heaplab report {shown}"
+            );
         }
-        let ended = |kind: &str| records.iter().filter(|record| record.outcome.name() == kind).count();
+        let ended = |kind: &str| {
+            records
+                .iter()
+                .filter(|record| record.outcome.name() == kind)
+                .count()
+        };
         if ended("wrong-checksum") > 0 {
-            return Err(Failure::Check(format!("{} trials gave a wrong checksum", ended("wrong-checksum"))));
+            return Err(Failure::Check(format!(
+                "{} trials gave a wrong checksum",
+                ended("wrong-checksum")
+            )));
         }
-        if records.iter().all(|record| matches!(record.outcome, Outcome::Unavailable { .. })) {
-            return Err(Failure::NothingMeasurable("no trial could be run here; the table says why".to_owned()));
+        if records
+            .iter()
+            .all(|record| matches!(record.outcome, Outcome::Unavailable { .. }))
+        {
+            return Err(Failure::NothingMeasurable(
+                "no trial could be run here; the table says why".to_owned(),
+            ));
         }
         Ok(())
     }
@@ -178,18 +222,33 @@ impl Run {
                     .filter(|(name, values)| !name.is_empty() && !values.is_empty())
                     .ok_or_else(|| bad(format!("--set {setting}: expected NAME=VALUE")))?;
                 // A path may hold a comma; only the grids of words and numbers are split.
-                let values = if name == "root" { vec![values] } else { values.split(',').collect() };
-                Ok((name.to_owned(), values.into_iter().map(str::to_owned).collect()))
+                let values = if name == "root" {
+                    vec![values]
+                } else {
+                    values.split(',').collect()
+                };
+                Ok((
+                    name.to_owned(),
+                    values.into_iter().map(str::to_owned).collect(),
+                ))
             })
             .collect::<Result<_, Failure>>()?;
         let time = |text: &String| -> Result<Duration, Failure> {
             size::parse_duration(text).map_err(|why| bad(format!("--timeout: {why}")))
         };
-        let bytes = |text: &String| size::parse_bytes(text).map_err(|why| bad(format!("--memory-limit: {why}")));
+        let bytes = |text: &String| {
+            size::parse_bytes(text).map_err(|why| bad(format!("--memory-limit: {why}")))
+        };
         let protocol = |text: &String| {
-            Protocol::ALL.into_iter().find(|protocol| protocol.name() == text).ok_or_else(|| {
-                bad(format!("unknown protocol `{text}`: {}", crate::nearest::suggest(text, &Protocol::ALL.map(Protocol::name))))
-            })
+            Protocol::ALL
+                .into_iter()
+                .find(|protocol| protocol.name() == text)
+                .ok_or_else(|| {
+                    bad(format!(
+                        "unknown protocol `{text}`: {}",
+                        crate::nearest::suggest(text, &Protocol::ALL.map(Protocol::name))
+                    ))
+                })
         };
         Ok(Options {
             quick: self.quick,
@@ -231,7 +290,10 @@ fn arms(list: &str) -> Result<Vec<Arm>, Failure> {
     for text in texts {
         let arm = Arm::parse(&text).map_err(|why| Failure::BadInput(why.0))?;
         if arms.iter().any(|other: &Arm| other.label() == arm.label()) {
-            return Err(Failure::BadInput(format!("--allocators names {} twice", arm.label())));
+            return Err(Failure::BadInput(format!(
+                "--allocators names {} twice",
+                arm.label()
+            )));
         }
         arms.push(arm);
     }
@@ -242,9 +304,19 @@ fn arms(list: &str) -> Result<Vec<Arm>, Failure> {
 fn shown(plans: &[&Plan]) -> String {
     let mut text = String::new();
     for plan in plans {
-        let _ = writeln!(text, "{}: {} trials, seed {}", plan.experiment, plan.trials.len(), plan.seed);
+        let _ = writeln!(
+            text,
+            "{}: {} trials, seed {}",
+            plan.experiment,
+            plan.trials.len(),
+            plan.seed
+        );
         for trial in &plan.trials {
-            let params: Vec<String> = trial.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let params: Vec<String> = trial
+                .params
+                .iter()
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect();
             let _ = writeln!(
                 text,
                 "  {:>4}  {:<6} block {:<2} {:<16} {:<28} {} {} (limit {}, needs about {})",
@@ -269,10 +341,20 @@ mod tests {
 
     #[test]
     fn commas_separate_arms_and_knobs() {
-        let labels = |list: &str| arms(list).map(|arms| arms.iter().map(Arm::label).collect::<Vec<_>>());
+        let labels =
+            |list: &str| arms(list).map(|arms| arms.iter().map(Arm::label).collect::<Vec<_>>());
         let read = labels("system,jemalloc:dirty_decay_ms=0,muzzy_decay_ms=1,null").expect("valid");
-        assert_eq!(read, ["system", "jemalloc:dirty_decay_ms=0,muzzy_decay_ms=1", "null"]);
-        assert!(matches!(labels("system,system"), Err(Failure::BadInput(why)) if why.contains("twice")));
+        assert_eq!(
+            read,
+            [
+                "system",
+                "jemalloc:dirty_decay_ms=0,muzzy_decay_ms=1",
+                "null"
+            ]
+        );
+        assert!(
+            matches!(labels("system,system"), Err(Failure::BadInput(why)) if why.contains("twice"))
+        );
         assert!(matches!(labels("sistem"), Err(Failure::BadInput(why)) if why.contains("system")));
     }
 }

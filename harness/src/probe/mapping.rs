@@ -125,7 +125,11 @@ mod tests {
     #[test]
     fn no_mapping_is_a_multiple_of_a_huge_page() {
         for len in [1, 4095, 4096, (2 << 20) - 1, 2 << 20, 16 << 20] {
-            assert!(mapped_len(len) >= len && mapped_len(len) % 4096 == 0 && mapped_len(len) % (2 << 20) != 0);
+            assert!(
+                mapped_len(len) >= len
+                    && mapped_len(len).is_multiple_of(4096)
+                    && !mapped_len(len).is_multiple_of(2 << 20)
+            );
         }
     }
     use crate::probe::usage::Usage;

@@ -35,7 +35,10 @@ impl Environment {
         let machine = Machine::read();
         let mut warnings = machine.warnings();
         if cfg!(debug_assertions) {
-            warnings.push("this is a debug build: time trials will refuse to run; build with --release".to_owned());
+            warnings.push(
+                "this is a debug build: time trials will refuse to run; build with --release"
+                    .to_owned(),
+            );
         }
         Environment {
             schema: crate::trial::SCHEMA,
@@ -45,7 +48,9 @@ impl Environment {
             profile: env!("HEAPLAB_PROFILE").to_owned(),
             git_revision: git_revision(),
             host: host(),
-            started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            started: jiff::Timestamp::now()
+                .strftime("%Y-%m-%dT%H:%M:%SZ")
+                .to_string(),
             warnings,
             machine,
         }
@@ -54,13 +59,32 @@ impl Environment {
 
 /// The machine's name, as far as it can stand in a file name.
 pub fn host() -> String {
-    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let safe: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect();
-    if safe.is_empty() { "host".to_owned() } else { safe }
+    let name = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    let safe: String = name
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '-' {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    if safe.is_empty() {
+        "host".to_owned()
+    } else {
+        safe
+    }
 }
 
 fn git_revision() -> Option<String> {
-    let answer = Command::new("git").args(["describe", "--always", "--dirty", "--abbrev=12"]).output().ok()?;
+    let answer = Command::new("git")
+        .args(["describe", "--always", "--dirty", "--abbrev=12"])
+        .output()
+        .ok()?;
     let text = String::from_utf8(answer.stdout).ok()?;
     (answer.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
 }

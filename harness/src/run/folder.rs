@@ -30,11 +30,17 @@ impl fmt::Display for FolderError {
 impl std::error::Error for FolderError {}
 
 fn refused(what: &str, path: &Path, why: &io::Error) -> FolderError {
-    FolderError { message: format!("cannot {what} {}: {why}", path.display()), bad_input: false }
+    FolderError {
+        message: format!("cannot {what} {}: {why}", path.display()),
+        bad_input: false,
+    }
 }
 
 fn wrong(message: String) -> FolderError {
-    FolderError { message, bad_input: true }
+    FolderError {
+        message,
+        bad_input: true,
+    }
 }
 
 /// A run's folder.
@@ -67,7 +73,10 @@ impl Folder {
         if path.join("plan.json").is_file() {
             Ok(Folder { path })
         } else {
-            Err(wrong(format!("{} holds no run: there is no plan.json in it", path.display())))
+            Err(wrong(format!(
+                "{} holds no run: there is no plan.json in it",
+                path.display()
+            )))
         }
     }
 
@@ -81,7 +90,8 @@ impl Folder {
     /// # Errors
     /// If the disk refuses.
     pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), FolderError> {
-        let mut text = serde_json::to_vec_pretty(value).map_err(|why| wrong(format!("{name}: {why}")))?;
+        let mut text =
+            serde_json::to_vec_pretty(value).map_err(|why| wrong(format!("{name}: {why}")))?;
         text.push(b'\n');
         self.write(name, &text)
     }
@@ -91,11 +101,16 @@ impl Folder {
     /// # Errors
     /// If the disk refuses.
     pub fn write(&self, name: &str, text: &[u8]) -> Result<(), FolderError> {
-        let (path, half) = (self.path.join(name), self.path.join(format!(".{name}.part")));
-        fs::write(&half, text).and_then(|()| fs::rename(&half, &path)).map_err(|why| {
-            let _ = fs::remove_file(&half);
-            refused("write", &path, &why)
-        })
+        let (path, half) = (
+            self.path.join(name),
+            self.path.join(format!(".{name}.part")),
+        );
+        fs::write(&half, text)
+            .and_then(|()| fs::rename(&half, &path))
+            .map_err(|why| {
+                let _ = fs::remove_file(&half);
+                refused("write", &path, &why)
+            })
     }
 
     /// Reads the JSON file `name`.
@@ -123,7 +138,10 @@ impl Folder {
     /// As [`Folder::read_json`].
     pub fn plan(&self) -> Result<Plan, FolderError> {
         let path = self.path.join("plan.json");
-        known_schema(&self.read_json::<serde_json::Value>("plan.json")?, &path.display().to_string())?;
+        known_schema(
+            &self.read_json::<serde_json::Value>("plan.json")?,
+            &path.display().to_string(),
+        )?;
         self.read_json("plan.json")
     }
 
@@ -137,17 +155,21 @@ impl Folder {
             return Ok(Vec::new());
         }
         let text = fs::read(&path).map_err(|why| refused("read", &path, &why))?;
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let whole = text
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |last| last + 1);
         text[..whole]
             .split(|byte| *byte == b'\n')
             .enumerate()
             .filter(|(_, line)| !line.is_empty())
             .map(|(number, line)| {
                 let place = format!("{}:{}", path.display(), number + 1);
-                let value: serde_json::Value =
-                    serde_json::from_slice(line).map_err(|why| wrong(format!("{place}: not a record: {why}")))?;
+                let value: serde_json::Value = serde_json::from_slice(line)
+                    .map_err(|why| wrong(format!("{place}: not a record: {why}")))?;
                 known_schema(&value, &place)?;
-                serde_json::from_value(value).map_err(|why| wrong(format!("{place}: not a record: {why}")))
+                serde_json::from_value(value)
+                    .map_err(|why| wrong(format!("{place}: not a record: {why}")))
             })
             .collect()
     }
@@ -159,7 +181,12 @@ impl Folder {
     pub fn appender(&self) -> Result<Appender, FolderError> {
         let path = self.path.join("records.jsonl");
         let refuse = |why: io::Error| refused("write", &path, &why);
-        let mut file = OpenOptions::new().create(true).append(true).read(true).open(&path).map_err(refuse)?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .read(true)
+            .open(&path)
+            .map_err(refuse)?;
         cut_to_whole_lines(&mut file).map_err(refuse)?;
         Ok(Appender { file, path })
     }
@@ -171,7 +198,9 @@ fn known_schema(value: &serde_json::Value, place: &str) -> Result<(), FolderErro
         Some(schema) => Err(wrong(format!(
             "{place}: written by a newer heaplab (schema {schema}; this one reads up to {SCHEMA}): update heaplab"
         ))),
-        None => Err(wrong(format!("{place}: has no schema number, so it is not heaplab's"))),
+        None => Err(wrong(format!(
+            "{place}: has no schema number, so it is not heaplab's"
+        ))),
     }
 }
 
@@ -179,8 +208,15 @@ fn cut_to_whole_lines(file: &mut File) -> io::Result<()> {
     use std::io::Read;
     let mut text = Vec::new();
     file.read_to_end(&mut text)?;
-    let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-    if whole < text.len() { file.set_len(whole as u64) } else { Ok(()) }
+    let whole = text
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |last| last + 1);
+    if whole < text.len() {
+        file.set_len(whole as u64)
+    } else {
+        Ok(())
+    }
 }
 
 /// Appends records.
@@ -196,15 +232,19 @@ impl Appender {
     /// # Errors
     /// If the disk refuses; all earlier records are intact.
     pub fn append(&mut self, record: &TrialRecord) -> Result<(), FolderError> {
-        let mut line = serde_json::to_vec(record).map_err(|why| wrong(format!("a record: {why}")))?;
+        let mut line =
+            serde_json::to_vec(record).map_err(|why| wrong(format!("a record: {why}")))?;
         line.push(b'\n');
         let before = self.file.metadata().map(|meta| meta.len());
-        self.file.write_all(&line).and_then(|()| self.file.sync_data()).map_err(|why| {
-            if let Ok(length) = before {
-                let _ = self.file.set_len(length);
-            }
-            refused("write", &self.path, &why)
-        })
+        self.file
+            .write_all(&line)
+            .and_then(|()| self.file.sync_data())
+            .map_err(|why| {
+                if let Ok(length) = before {
+                    let _ = self.file.set_len(length);
+                }
+                refused("write", &self.path, &why)
+            })
     }
 }
 
@@ -216,9 +256,16 @@ mod tests {
     fn a_cut_off_line_is_dropped_and_whole_ones_stay() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let folder = Folder::create(dir.path().join("run")).expect("made");
-        fs::write(folder.path().join("records.jsonl"), "{\"schema\":1}\n{\"sch").expect("written");
+        fs::write(
+            folder.path().join("records.jsonl"),
+            "{\"schema\":1}\n{\"sch",
+        )
+        .expect("written");
         drop(folder.appender().expect("opened"));
-        assert_eq!(folder.read_text("records.jsonl").expect("read"), "{\"schema\":1}\n");
+        assert_eq!(
+            folder.read_text("records.jsonl").expect("read"),
+            "{\"schema\":1}\n"
+        );
     }
 
     #[test]
@@ -227,7 +274,11 @@ mod tests {
         let folder = Folder::create(dir.path().join("run")).expect("made");
         fs::write(folder.path().join("records.jsonl"), "{\"schema\":99}\n").expect("written");
         let error = folder.records().expect_err("refused");
-        assert!(error.bad_input && error.message.contains("records.jsonl:1") && error.message.contains("newer"));
+        assert!(
+            error.bad_input
+                && error.message.contains("records.jsonl:1")
+                && error.message.contains("newer")
+        );
     }
 
     #[test]

@@ -24,5 +24,7 @@ pub fn listen() -> io::Result<()> {
 
 /// Whether the user has asked to stop.
 pub fn asked() -> bool {
-    ASKED.get().is_some_and(|asked| asked.load(Ordering::Relaxed))
+    ASKED
+        .get()
+        .is_some_and(|asked| asked.load(Ordering::Relaxed))
 }

@@ -56,7 +56,12 @@ pub fn run(
     for record in done {
         run.learn(record);
     }
-    let left: Vec<PlannedTrial> = plan.trials.iter().filter(|t| !finished.contains(&t.trial)).cloned().collect();
+    let left: Vec<PlannedTrial> = plan
+        .trials
+        .iter()
+        .filter(|t| !finished.contains(&t.trial))
+        .cloned()
+        .collect();
     let mut progress = Progress::new(left.len(), quiet);
     for (i, trial) in left.iter().enumerate() {
         if interrupt::asked() {
@@ -102,7 +107,10 @@ fn cell(grid: &str, params: &BTreeMap<String, String>, arm: &str, protocol: Prot
 
 impl<'p> Run<'p> {
     fn new(plan: &'p Plan, children: &'p Path) -> Self {
-        let census = plan.trials.iter().any(|trial| trial.protocol == Protocol::Census);
+        let census = plan
+            .trials
+            .iter()
+            .any(|trial| trial.protocol == Protocol::Census);
         let strace = match strace::locate() {
             Ok(path) if census => strace::try_out(&path).map(|()| path),
             other => other,
@@ -122,13 +130,22 @@ impl<'p> Run<'p> {
         match &record.outcome {
             Outcome::TimedOut { after_ms } => {
                 let cell = cell(&record.grid, &record.params, &record.arm, record.protocol);
-                self.timed_out.entry(cell).or_insert((*after_ms, record.block));
+                self.timed_out
+                    .entry(cell)
+                    .or_insert((*after_ms, record.block));
             }
             Outcome::Ok => {
-                let agreed = self.agreed.entry(group(&record.grid, &record.params)).or_default();
-                let first = |said: &Option<String>| said.clone().map(|sum| (sum, record.arm.clone()));
+                let agreed = self
+                    .agreed
+                    .entry(group(&record.grid, &record.params))
+                    .or_default();
+                let first =
+                    |said: &Option<String>| said.clone().map(|sum| (sum, record.arm.clone()));
                 agreed.ops = agreed.ops.take().or_else(|| first(&record.checksum_ops));
-                agreed.contents = agreed.contents.take().or_else(|| first(&record.checksum_contents));
+                agreed.contents = agreed
+                    .contents
+                    .take()
+                    .or_else(|| first(&record.checksum_contents));
             }
             _ => {}
         }
@@ -137,10 +154,16 @@ impl<'p> Run<'p> {
     /// One trial; `None` if the user interrupted it.
     fn trial(&mut self, trial: &PlannedTrial) -> Option<TrialRecord> {
         let mut record = blank(self.plan, trial);
-        if let Some((after_ms, block)) =
-            self.timed_out.get(&cell(&trial.grid, &trial.params, &trial.arm, trial.protocol))
-        {
-            record.outcome = Outcome::Skipped { after_ms: *after_ms, block: *block };
+        if let Some((after_ms, block)) = self.timed_out.get(&cell(
+            &trial.grid,
+            &trial.params,
+            &trial.arm,
+            trial.protocol,
+        )) {
+            record.outcome = Outcome::Skipped {
+                after_ms: *after_ms,
+                block: *block,
+            };
             return Some(record);
         }
         let arm = match Arm::parse(trial.arm.trim_end_matches("#2")) {
@@ -177,7 +200,12 @@ impl<'p> Run<'p> {
         Ok(())
     }
 
-    fn measure(&self, trial: &PlannedTrial, arm: &Arm, mut record: TrialRecord) -> Option<TrialRecord> {
+    fn measure(
+        &self,
+        trial: &PlannedTrial,
+        arm: &Arm,
+        mut record: TrialRecord,
+    ) -> Option<TrialRecord> {
         let census = trial.protocol == Protocol::Census;
         let traced = census && self.strace.is_ok();
         let spec = TrialSpec {
@@ -198,9 +226,15 @@ impl<'p> Run<'p> {
         let pad = padding(self.plan.seed, trial.trial);
         let environment = environment(arm, pad);
         record.environment = environment.clone();
-        record.environment.insert("HEAPLAB_PAD".to_owned(), format!("{pad} bytes"));
+        record
+            .environment
+            .insert("HEAPLAB_PAD".to_owned(), format!("{pad} bytes"));
 
-        let log = std::env::temp_dir().join(format!("heaplab-{}-{}.strace", std::process::id(), trial.trial));
+        let log = std::env::temp_dir().join(format!(
+            "heaplab-{}-{}.strace",
+            std::process::id(),
+            trial.trial
+        ));
         let child = self.children.join(arm.def.child);
         let limit = Duration::from_millis(trial.timeout_ms);
         let tracer = self.strace.as_ref().ok().filter(|_| traced);
@@ -211,23 +245,39 @@ impl<'p> Run<'p> {
             spec: &spec,
             hard_limit: limit * HARD_FACTOR + HARD_SLACK,
         };
-        record.started_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        record.started_unix = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |time| time.as_secs());
         let clock = Instant::now();
         let ended = spawn::run(&start);
         record.child_ms = clock.elapsed().as_millis() as u64;
         match ended {
             Err(why) => {
-                record.outcome =
-                    Outcome::Failed { signal: None, message: format!("cannot start {}: {why}", arm.def.child) };
+                record.outcome = Outcome::Failed {
+                    signal: None,
+                    message: format!("cannot start {}: {why}", arm.def.child),
+                };
             }
             Ok(Ended::Interrupted) => {
                 let _ = std::fs::remove_file(&log);
                 return None;
             }
-            Ok(Ended::Hung) => record.outcome = Outcome::TimedOut { after_ms: trial.timeout_ms },
-            Ok(Ended::Garbled(message)) => record.outcome = Outcome::Failed { signal: None, message },
+            Ok(Ended::Hung) => {
+                record.outcome = Outcome::TimedOut {
+                    after_ms: trial.timeout_ms,
+                }
+            }
+            Ok(Ended::Garbled(message)) => {
+                record.outcome = Outcome::Failed {
+                    signal: None,
+                    message,
+                }
+            }
             Ok(Ended::Killed(signal, complaint)) => {
-                record.outcome = Outcome::Failed { signal: Some(signal), message: killed(signal, &complaint) };
+                record.outcome = Outcome::Failed {
+                    signal: Some(signal),
+                    message: killed(signal, &complaint),
+                };
             }
             Ok(Ended::Reported(report)) => {
                 if census {
@@ -243,7 +293,10 @@ impl<'p> Run<'p> {
     /// The child's report becomes part of the record, its checksums compared with those of the other arms.
     fn take_over(&self, record: &mut TrialRecord, report: ChildReport, arm: &Arm) {
         if report.outcome == Outcome::Ok && report.receipt.allocator.is_empty() {
-            record.outcome = Outcome::Failed { signal: None, message: "no receipt, no measurement".to_owned() };
+            record.outcome = Outcome::Failed {
+                signal: None,
+                message: "no receipt, no measurement".to_owned(),
+            };
             return;
         }
         record.outcome = report.outcome;
@@ -256,10 +309,10 @@ impl<'p> Run<'p> {
         if !report.receipt.allocator.is_empty() {
             record.receipt = Some(report.receipt);
         }
-        if record.outcome == Outcome::Ok {
-            if let Err(message) = self.checksums(record, arm) {
-                record.outcome = Outcome::WrongChecksum { message };
-            }
+        if record.outcome == Outcome::Ok
+            && let Err(message) = self.checksums(record, arm)
+        {
+            record.outcome = Outcome::WrongChecksum { message };
         }
     }
 
@@ -271,15 +324,19 @@ impl<'p> Run<'p> {
                 shown(&record.input_hash)
             ));
         }
-        let Some(agreed) = self.agreed.get(&group(&record.grid, &record.params)) else { return Ok(()) };
+        let Some(agreed) = self.agreed.get(&group(&record.grid, &record.params)) else {
+            return Ok(());
+        };
         for (what, here, there) in [
             ("ops", &record.checksum_ops, &agreed.ops),
             ("contents", &record.checksum_contents, &agreed.contents),
         ] {
-            if let (Some(here), Some((there, whose))) = (here, there) {
-                if here != there {
-                    return Err(format!("{what} checksum is {here}, but {there} under {whose}"));
-                }
+            if let (Some(here), Some((there, whose))) = (here, there)
+                && here != there
+            {
+                return Err(format!(
+                    "{what} checksum is {here}, but {there} under {whose}"
+                ));
             }
         }
         Ok(())
@@ -323,7 +380,9 @@ fn blank(plan: &Plan, trial: &PlannedTrial) -> TrialRecord {
 
 /// Bytes of padding of a trial's environment: different from trial to trial, the same when it is run again.
 fn padding(seed: u64, trial: u32) -> u32 {
-    let mixed = (seed ^ u64::from(trial)).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (seed ^ u64::from(trial))
+        .wrapping_add(1)
+        .wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 32) as u32 % PAD
 }
 
@@ -333,24 +392,49 @@ fn environment(arm: &Arm, pad: u32) -> BTreeMap<String, String> {
         ("LC_ALL".to_owned(), "C".to_owned()),
         ("HEAPLAB_PAD".to_owned(), "x".repeat(pad as usize)),
     ]);
-    environment.extend(arm.def.environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    environment.extend(
+        arm.def
+            .environment
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+    );
     environment
 }
 
 fn killed(signal: i32, complaint: &str) -> String {
     let name = signal_hook::low_level::signal_name(signal).unwrap_or("an unnamed signal");
-    let hint = if signal == 9 { " (perhaps by the kernel, out of memory: see dmesg)" } else { "" };
-    let said = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
+    let hint = if signal == 9 {
+        " (perhaps by the kernel, out of memory: see dmesg)"
+    } else {
+        ""
+    };
+    let said = if complaint.is_empty() {
+        String::new()
+    } else {
+        format!(": {complaint}")
+    };
     format!("the child was ended by {name}{hint}{said}")
 }
 
 /// Adds what strace saw to a census record; without it those metrics are absent, which is not 0.
-fn system_calls(record: &mut TrialRecord, report: &ChildReport, strace: &Result<PathBuf, String>, log: &Path) {
-    let traced = strace.clone().and_then(|_| strace::read_log(log).map_err(|why| why.to_string()));
+fn system_calls(
+    record: &mut TrialRecord,
+    report: &ChildReport,
+    strace: &Result<PathBuf, String>,
+    log: &Path,
+) {
+    let traced = strace
+        .clone()
+        .and_then(|_| strace::read_log(log).map_err(|why| why.to_string()));
     let trace = match traced {
         Ok(trace) => trace,
         Err(why) => {
-            for metric in ["sys.*", "mremap_moves", "mremap_moved_bytes", "copied_bytes"] {
+            for metric in [
+                "sys.*",
+                "mremap_moves",
+                "mremap_moved_bytes",
+                "copied_bytes",
+            ] {
                 record.absent.insert(metric.to_owned(), why.clone());
             }
             return;
@@ -362,11 +446,17 @@ fn system_calls(record: &mut TrialRecord, report: &ChildReport, strace: &Result<
             let (remapped, remapped_bytes) = strace::mremap_moved(moves, &trace.mremaps);
             let moved = report.metrics.get("moved_bytes").copied().unwrap_or(0);
             record.metrics.insert("mremap_moves".to_owned(), remapped);
-            record.metrics.insert("mremap_moved_bytes".to_owned(), remapped_bytes);
-            record.metrics.insert("copied_bytes".to_owned(), moved - remapped_bytes);
+            record
+                .metrics
+                .insert("mremap_moved_bytes".to_owned(), remapped_bytes);
+            record
+                .metrics
+                .insert("copied_bytes".to_owned(), moved - remapped_bytes);
         }
         None => {
-            let why = format!("more than {MOVES_LOGGED} large moves: too many to match with system calls");
+            let why = format!(
+                "more than {MOVES_LOGGED} large moves: too many to match with system calls"
+            );
             for metric in ["mremap_moves", "mremap_moved_bytes", "copied_bytes"] {
                 record.absent.insert(metric.to_owned(), why.clone());
             }

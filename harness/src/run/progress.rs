@@ -18,7 +18,13 @@ pub struct Progress {
 }
 
 fn cell(trial: &PlannedTrial) -> String {
-    format!("{} {:?} {} {}", trial.grid, trial.params, trial.arm, trial.protocol.name())
+    format!(
+        "{} {:?} {} {}",
+        trial.grid,
+        trial.params,
+        trial.arm,
+        trial.protocol.name()
+    )
 }
 
 impl Progress {
@@ -26,12 +32,20 @@ impl Progress {
     pub fn new(total: usize, quiet: bool) -> Progress {
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new(total as u64);
-            if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} {prefix} left  {wide_msg}") {
+            if let Ok(style) =
+                ProgressStyle::with_template("{bar:24} {pos}/{len} {prefix} left  {wide_msg}")
+            {
                 bar.set_style(style);
             }
             bar
         });
-        Progress { bar, quiet, total, done: 0, took: HashMap::new() }
+        Progress {
+            bar,
+            quiet,
+            total,
+            done: 0,
+            took: HashMap::new(),
+        }
     }
 
     /// `trial` starts; `rest` are those from it on.
@@ -53,7 +67,9 @@ impl Progress {
             Some(bar) => bar.inc(1),
             None if self.quiet => {}
             None => {
-                let left = self.left(rest).map_or_else(String::new, |left| format!(", {} left", short(left)));
+                let left = self
+                    .left(rest)
+                    .map_or_else(String::new, |left| format!(", {} left", short(left)));
                 eprintln!(
                     "[{}/{}{left}] {}: {} ({} ms)",
                     self.done,
@@ -76,14 +92,23 @@ impl Progress {
     fn left(&self, rest: &[PlannedTrial]) -> Option<Duration> {
         let known: u64 = self.took.values().sum();
         let average = known.checked_div(self.took.len() as u64)?;
-        let ms: u64 = rest.iter().map(|trial| self.took.get(&cell(trial)).copied().unwrap_or(average)).sum();
+        let ms: u64 = rest
+            .iter()
+            .map(|trial| self.took.get(&cell(trial)).copied().unwrap_or(average))
+            .sum();
         Some(Duration::from_millis(ms))
     }
 }
 
 fn title(trial: &PlannedTrial) -> String {
     let params: Vec<&str> = trial.params.values().map(String::as_str).collect();
-    format!("{} {} {} {}", trial.grid, params.join(" "), trial.arm, trial.protocol.name())
+    format!(
+        "{} {} {} {}",
+        trial.grid,
+        params.join(" "),
+        trial.arm,
+        trial.protocol.name()
+    )
 }
 
 fn short(time: Duration) -> String {

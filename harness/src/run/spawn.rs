@@ -77,14 +77,22 @@ pub fn run(start: &Start) -> io::Result<Ended> {
     if let Some(mut stdin) = child.stdin.take() {
         let _ = stdin.write_all(&orders);
     }
-    let out = child.stdout.take().map(|pipe| thread::spawn(move || gather(pipe, LONGEST_REPORT)));
-    let err = child.stderr.take().map(|pipe| thread::spawn(move || gather(pipe, LONGEST_COMPLAINT)));
+    let out = child
+        .stdout
+        .take()
+        .map(|pipe| thread::spawn(move || gather(pipe, LONGEST_REPORT)));
+    let err = child
+        .stderr
+        .take()
+        .map(|pipe| thread::spawn(move || gather(pipe, LONGEST_COMPLAINT)));
     let watched = watch(&child, start.hard_limit);
     if watched != Watched::Exited {
         kill_group(&child);
     }
     let status = child.wait()?;
-    let text = |reader: Option<thread::JoinHandle<Vec<u8>>>| reader.and_then(|r| r.join().ok()).unwrap_or_default();
+    let text = |reader: Option<thread::JoinHandle<Vec<u8>>>| {
+        reader.and_then(|r| r.join().ok()).unwrap_or_default()
+    };
     let (out, err) = (text(out), text(err));
     Ok(match watched {
         Watched::Exited => read(status, &out, &err),
@@ -96,7 +104,13 @@ pub fn run(start: &Start) -> io::Result<Ended> {
 /// What a finished child's status and words amount to.
 fn read(status: ExitStatus, out: &[u8], err: &[u8]) -> Ended {
     let said = String::from_utf8_lossy(err);
-    let complaint = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("").trim().to_owned();
+    let complaint = said
+        .lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or("")
+        .trim()
+        .to_owned();
     if let Some(signal) = status.signal() {
         return Ended::Killed(signal, complaint);
     }
@@ -108,7 +122,9 @@ fn read(status: ExitStatus, out: &[u8], err: &[u8]) -> Ended {
         Ok(report) => Ended::Reported(Box::new(report)),
         Err(why) => {
             let start: String = String::from_utf8_lossy(out).chars().take(60).collect();
-            Ended::Garbled(format!("the child printed no readable report ({why}): {start:?}"))
+            Ended::Garbled(format!(
+                "the child printed no readable report ({why}): {start:?}"
+            ))
         }
     }
 }
@@ -142,7 +158,10 @@ fn watch(child: &Child, limit: Duration) -> Watched {
         let Some(left) = until.checked_duration_since(Instant::now()) else {
             return Watched::Late;
         };
-        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        let timeout = Timespec {
+            tv_sec: left.as_secs() as i64,
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
         match poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&timeout)) {
             Ok(0) => return Watched::Late,
             Ok(_) => return Watched::Exited,

@@ -1,6 +1,6 @@
 //! growth: one block grown by realloc, step by step, to N bytes.
 //!
-//! Imitates the heart of `content += line` (HISTORY; gperftools issue 55) with nothing around it: no files, no
+//! Imitates the heart of `content += line` (docs/history.md; gperftools issue 55) with nothing around it: no files, no
 //! lines of varying length, no header. Stresses what realloc does when a block no longer fits its place. `two` grows
 //! two blocks in turn, so that neither stays last in its region; `pinned` sets a small live block beside the growing
 //! one every 1000 steps. Not good for: anything about small blocks, threads or reuse of freed memory.
@@ -30,7 +30,12 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
             default: Some("4MiB"),
             what: "a block grows until it has at least so many bytes; the last step may overshoot",
         },
-        ParamDef { name: "step", kind: Kind::Size(1, 1 << 20), default: Some("70"), what: "bytes added by each realloc" },
+        ParamDef {
+            name: "step",
+            kind: Kind::Size(1, 1 << 20),
+            default: Some("70"),
+            what: "bytes added by each realloc",
+        },
     ],
     check: |_| Ok(()),
     footprint,
@@ -44,7 +49,10 @@ const PIN_SIZE: usize = 48;
 const STEPS_A_LOOK: u64 = 64;
 
 fn footprint(params: &Params, arm: &ArmDef) -> u64 {
-    let (size, step) = (params::bytes(params, "size"), params::bytes(params, "step").max(1));
+    let (size, step) = (
+        params::bytes(params, "size"),
+        params::bytes(params, "step").max(1),
+    );
     let shape = params.get("shape").map_or("one", String::as_str);
     // An arm that never frees extends its last block in place, and keeps every copy once another block is behind it.
     let copies = match shape {
@@ -52,7 +60,11 @@ fn footprint(params: &Params, arm: &ArmDef) -> u64 {
         "pinned" => size / step / PIN_EVERY,
         _ => 0,
     };
-    let factor = if arm.reuses { arm.growth_factor } else { 1 + copies };
+    let factor = if arm.reuses {
+        arm.growth_factor
+    } else {
+        1 + copies
+    };
     let blocks = if shape == "two" { 2 } else { 1 };
     (blocks * factor).saturating_mul(size)
 }
@@ -73,10 +85,25 @@ pub(super) fn run<H: Heap, M: Mode>(
     let (blocks, pinning) = (if shape == "two" { 2 } else { 1 }, shape == "pinned");
     let steps = size.div_ceil(step) as u64;
     let mut grown: Vec<Block> = Vec::with_capacity(blocks);
-    let mut pins: Vec<Block> = Vec::with_capacity(if pinning { (steps / PIN_EVERY + 1) as usize } else { 0 });
+    let mut pins: Vec<Block> = Vec::with_capacity(if pinning {
+        (steps / PIN_EVERY + 1) as usize
+    } else {
+        0
+    });
 
     session.start();
-    let ended = grow(driver, session, &mut grown, &mut pins, Shape { blocks, pinning, step, steps });
+    let ended = grow(
+        driver,
+        session,
+        &mut grown,
+        &mut pins,
+        Shape {
+            blocks,
+            pinning,
+            step,
+            steps,
+        },
+    );
     session.stop();
 
     let reached: u64 = grown.iter().map(|block| block.size() as u64).sum();
@@ -84,13 +111,16 @@ pub(super) fn run<H: Heap, M: Mode>(
     session.found.reached_bytes = reached;
     session.found.ops = reached / step as u64;
     if ended.is_ok() {
-        session.contents_of(expected(step, steps).digest().wrapping_mul(blocks as u64), |sum| {
-            for block in &grown {
-                let mut hash = Xxh3Default::new();
-                driver.read(block, 0, block.size(), |bytes| hash.update(bytes));
-                *sum = sum.wrapping_add(hash.digest());
-            }
-        });
+        session.contents_of(
+            expected(step, steps).digest().wrapping_mul(blocks as u64),
+            |sum| {
+                for block in &grown {
+                    let mut hash = Xxh3Default::new();
+                    driver.read(block, 0, block.size(), |bytes| hash.update(bytes));
+                    *sum = sum.wrapping_add(hash.digest());
+                }
+            },
+        );
     }
     session.start();
     for block in grown.into_iter().chain(pins) {
@@ -114,7 +144,12 @@ fn grow<H: Heap, M: Mode>(
     pins: &mut Vec<Block>,
     shape: Shape,
 ) -> Result<(), Stop> {
-    let Shape { blocks, pinning, step, steps } = shape;
+    let Shape {
+        blocks,
+        pinning,
+        step,
+        steps,
+    } = shape;
     for _ in 0..blocks {
         let mut block = driver.alloc(step)?;
         driver.fill(&mut block, 0, step, byte(0));

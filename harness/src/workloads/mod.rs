@@ -46,7 +46,9 @@ pub fn run<H: Heap, M: Mode>(
     match id {
         "walker" => walker::run(params, seed, driver, session),
         "growth" => growth::run(params, driver, session),
-        other => Err(Stop::Input(format!("this child knows no workload `{other}`"))),
+        other => Err(Stop::Input(format!(
+            "this child knows no workload `{other}`"
+        ))),
     }
 }
 
@@ -55,10 +57,13 @@ pub fn run<H: Heap, M: Mode>(
 /// # Errors
 /// [`BadParam`] naming the nearest ones.
 pub fn find(id: &str) -> Result<&'static WorkloadDef, BadParam> {
-    WORKLOADS.iter().find(|workload| workload.id == id).ok_or_else(|| {
-        let known: Vec<&str> = WORKLOADS.iter().map(|workload| workload.id).collect();
-        BadParam(format!("unknown workload `{id}`: {}", suggest(id, &known)))
-    })
+    WORKLOADS
+        .iter()
+        .find(|workload| workload.id == id)
+        .ok_or_else(|| {
+            let known: Vec<&str> = WORKLOADS.iter().map(|workload| workload.id).collect();
+            BadParam(format!("unknown workload `{id}`: {}", suggest(id, &known)))
+        })
 }
 
 impl WorkloadDef {
@@ -86,10 +91,17 @@ impl WorkloadDef {
     /// # Errors
     /// [`BadParam`] naming the nearest ones.
     pub fn param(&self, name: &str) -> Result<&'static ParamDef, BadParam> {
-        self.params.iter().find(|def| def.name == name).ok_or_else(|| {
-            let known: Vec<&str> = self.params.iter().map(|def| def.name).collect();
-            BadParam(format!("{} has no parameter `{name}`: {}", self.id, suggest(name, &known)))
-        })
+        self.params
+            .iter()
+            .find(|def| def.name == name)
+            .ok_or_else(|| {
+                let known: Vec<&str> = self.params.iter().map(|def| def.name).collect();
+                BadParam(format!(
+                    "{} has no parameter `{name}`: {}",
+                    self.id,
+                    suggest(name, &known)
+                ))
+            })
     }
 }
 
@@ -98,31 +110,50 @@ mod tests {
     use super::*;
 
     fn params(pairs: &[(&str, &str)]) -> Params {
-        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
     }
 
     #[test]
     fn defaults_are_filled_in_and_values_have_one_form() {
         let growth = find("growth").expect("growth exists");
-        let resolved = growth.resolve(&params(&[("size", "4194304")])).expect("valid");
-        assert_eq!(resolved, params(&[("shape", "one"), ("size", "4MiB"), ("step", "70")]));
+        let resolved = growth
+            .resolve(&params(&[("size", "4194304")]))
+            .expect("valid");
+        assert_eq!(
+            resolved,
+            params(&[("shape", "one"), ("size", "4MiB"), ("step", "70")])
+        );
     }
 
     #[test]
     fn what_is_wrong_is_named() {
         for (workload, given, said) in [
             ("walker", &[("mod", "concat")][..], "mode"),
-            ("walker", &[("mode", "concta"), ("corpus", "text"), ("size", "1MiB")], "concat"),
+            (
+                "walker",
+                &[("mode", "concta"), ("corpus", "text"), ("size", "1MiB")],
+                "concat",
+            ),
             ("walker", &[("corpus", "text")], "size"),
             ("walker", &[("size", "1MiB")], "corpus"),
             ("walker", &[], "root"),
-            ("walker", &[("root", "/"), ("corpus", "text"), ("size", "1MiB")], "exclude"),
+            (
+                "walker",
+                &[("root", "/"), ("corpus", "text"), ("size", "1MiB")],
+                "exclude",
+            ),
             ("walker", &[("root", "/no/such/place")], "/no/such/place"),
             ("walker", &[("root", "/dev/null")], "regular file"),
             ("walker", &[("corpus", "text"), ("size", "4Mib")], "4MiB"),
             ("growth", &[("size", "1MiB"), ("step", "0")], "from 1"),
         ] {
-            let error = find(workload).and_then(|w| w.resolve(&params(given))).expect_err(said).0;
+            let error = find(workload)
+                .and_then(|w| w.resolve(&params(given)))
+                .expect_err(said)
+                .0;
             assert!(error.contains(said), "{given:?}: {error}");
         }
         assert!(find("waker").expect_err("unknown").0.contains("walker"));

@@ -50,12 +50,19 @@ impl ParamDef {
     /// # Errors
     /// [`BadParam`] naming the parameter, the value and what was expected.
     pub fn normal(&self, value: &str) -> Result<String, BadParam> {
-        let expected = |what: String| BadParam(format!("parameter `{}` takes {what}, not `{value}`", self.name));
+        let expected = |what: String| {
+            BadParam(format!(
+                "parameter `{}` takes {what}, not `{value}`",
+                self.name
+            ))
+        };
         match self.kind {
             Kind::Choice(words) if words.contains(&value) => Ok(value.to_owned()),
-            Kind::Choice(words) => {
-                Err(BadParam(format!("parameter `{}` has no value `{value}`: {}", self.name, suggest(value, words))))
-            }
+            Kind::Choice(words) => Err(BadParam(format!(
+                "parameter `{}` has no value `{value}`: {}",
+                self.name,
+                suggest(value, words)
+            ))),
             Kind::Size(min, max) => match size::parse_bytes(value) {
                 Ok(bytes) if (min..=max).contains(&bytes) => Ok(size::format_bytes(bytes)),
                 _ => Err(expected(format!(
@@ -71,7 +78,10 @@ impl ParamDef {
             Kind::ExistingPath => match Path::new(value).metadata() {
                 Ok(found) if found.is_dir() || found.is_file() => Ok(value.to_owned()),
                 Ok(_) => Err(expected("a directory or a regular file".to_owned())),
-                Err(why) => Err(BadParam(format!("parameter `{}`: cannot read `{value}`: {why}", self.name))),
+                Err(why) => Err(BadParam(format!(
+                    "parameter `{}`: cannot read `{value}`: {why}",
+                    self.name
+                ))),
             },
         }
     }
@@ -79,10 +89,16 @@ impl ParamDef {
 
 /// Bytes of a parameter that [`ParamDef::normal`] has passed; 0 where it has no value.
 pub fn bytes(params: &Params, name: &str) -> u64 {
-    params.get(name).and_then(|value| size::parse_bytes(value).ok()).unwrap_or(0)
+    params
+        .get(name)
+        .and_then(|value| size::parse_bytes(value).ok())
+        .unwrap_or(0)
 }
 
 /// A length of time that [`ParamDef::normal`] has passed; `None` where it has no value or is `0s`.
 pub fn duration(params: &Params, name: &str) -> Option<std::time::Duration> {
-    params.get(name).and_then(|value| size::parse_duration(value).ok()).filter(|time| !time.is_zero())
+    params
+        .get(name)
+        .and_then(|value| size::parse_duration(value).ok())
+        .filter(|time| !time.is_zero())
 }

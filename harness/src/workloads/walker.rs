@@ -2,7 +2,7 @@
 //!
 //! Imitates the lost script of the 2007 report: walk a directory, read each file into memory line by line, then
 //! collect garbage (here: drop everything) before the next. How the lines are kept is the whole point, so it is a
-//! parameter; `concat` is the one that the report fell into (HISTORY, "The cause"). Input is a real directory or file
+//! parameter; `concat` is the one that the report fell into (docs/history.md, "The cause"). Input is a real directory or file
 //! (`root`) or a seeded corpus. Reading and finding the newlines happens before the clock starts: what is measured is
 //! keeping the lines and dropping them. Not good for: input speed, threads, long-lived fragmentation.
 
@@ -36,7 +36,12 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
             default: None,
             what: "seeded input: lines of 20-120 bytes; a newline every 256 bytes; every 64 KiB; none at all",
         },
-        ParamDef { name: "size", kind: Kind::Size(1, 2 << 30), default: None, what: "bytes of the seeded input" },
+        ParamDef {
+            name: "size",
+            kind: Kind::Size(1, 2 << 30),
+            default: None,
+            what: "bytes of the seeded input",
+        },
         ParamDef {
             name: "root",
             kind: Kind::ExistingPath,
@@ -70,12 +75,19 @@ fn check(params: &Params) -> Result<(), BadParam> {
     let has = |name| params.contains_key(name);
     match (has("root"), has("corpus"), has("size")) {
         (true, false, false) | (false, true, true) => Ok(()),
-        (true, _, _) => Err(BadParam("walker: `root` and `corpus`/`size` exclude each other".to_owned())),
-        (false, true, false) => Err(BadParam("walker: a `corpus` needs a `size` (such as 16MiB)".to_owned())),
-        (false, false, true) => Err(BadParam("walker: a `size` needs a `corpus` (text, nl256, nl64k or none)".to_owned())),
-        (false, false, false) => {
-            Err(BadParam("walker: needs an input: `root` (a directory or file), or `corpus` and `size`".to_owned()))
-        }
+        (true, _, _) => Err(BadParam(
+            "walker: `root` and `corpus`/`size` exclude each other".to_owned(),
+        )),
+        (false, true, false) => Err(BadParam(
+            "walker: a `corpus` needs a `size` (such as 16MiB)".to_owned(),
+        )),
+        (false, false, true) => Err(BadParam(
+            "walker: a `size` needs a `corpus` (text, nl256, nl64k or none)".to_owned(),
+        )),
+        (false, false, false) => Err(BadParam(
+            "walker: needs an input: `root` (a directory or file), or `corpus` and `size`"
+                .to_owned(),
+        )),
     }
 }
 
@@ -176,18 +188,42 @@ impl Walk {
         driver: &mut Driver<H, M>,
         session: &mut Session,
     ) -> Result<(), Stop> {
-        lines::split(text, &mut self.lengths).map_err(|why| Stop::Input(format!("{name}: {why}")))?;
+        lines::split(text, &mut self.lengths)
+            .map_err(|why| Stop::Input(format!("{name}: {why}")))?;
         let mut kept = std::mem::take(&mut self.kept);
         kept.reserve(self.lengths.len());
-        let this = File { name, text, lengths: &self.lengths, limit_ns: self.file_limit_ns };
+        let this = File {
+            name,
+            text,
+            lengths: &self.lengths,
+            limit_ns: self.file_limit_ns,
+        };
         match self.mode.as_str() {
             "concat-copy" => this.read(ConcatCopy::default(), driver, session),
-            "list" => this.read(List { lines: &mut kept, table: Table::default() }, driver, session),
+            "list" => this.read(
+                List {
+                    lines: &mut kept,
+                    table: Table::default(),
+                },
+                driver,
+                session,
+            ),
             "vec2x" => this.read(Vec2x::default(), driver, session),
             "chunks" => this.read(Chunks::default(), driver, session),
             "join" => {
-                let list = List { lines: &mut kept, table: Table::default() };
-                this.read(Join { list, whole: None, length: 0 }, driver, session)
+                let list = List {
+                    lines: &mut kept,
+                    table: Table::default(),
+                };
+                this.read(
+                    Join {
+                        list,
+                        whole: None,
+                        length: 0,
+                    },
+                    driver,
+                    session,
+                )
             }
             _ => this.read(Concat::default(), driver, session),
         }?;
@@ -270,7 +306,11 @@ impl File<'_> {
 /// A way to keep lines.
 trait Keep {
     /// Keeps one more line, which is not empty.
-    fn keep<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>, line: &[u8]) -> Result<(), OutOfMemory>;
+    fn keep<H: Heap, M: Mode>(
+        &mut self,
+        driver: &mut Driver<H, M>,
+        line: &[u8],
+    ) -> Result<(), OutOfMemory>;
     /// The last line has been kept.
     fn end<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>) -> Result<(), OutOfMemory> {
         let _ = driver;
@@ -283,7 +323,10 @@ trait Keep {
 }
 
 /// A bytes object of CPython with `contents`.
-fn object<H: Heap, M: Mode>(driver: &mut Driver<H, M>, contents: &[u8]) -> Result<Block, OutOfMemory> {
+fn object<H: Heap, M: Mode>(
+    driver: &mut Driver<H, M>,
+    contents: &[u8],
+) -> Result<Block, OutOfMemory> {
     let mut block = driver.alloc(HEADER + contents.len())?;
     driver.fill(&mut block, 0, HEADER, 0);
     driver.write(&mut block, HEADER, contents);
@@ -298,7 +341,11 @@ struct Concat {
 
 impl Keep for Concat {
     #[inline]
-    fn keep<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>, line: &[u8]) -> Result<(), OutOfMemory> {
+    fn keep<H: Heap, M: Mode>(
+        &mut self,
+        driver: &mut Driver<H, M>,
+        line: &[u8],
+    ) -> Result<(), OutOfMemory> {
         match &mut self.content {
             Some(content) => driver.append(content, line),
             None => {
@@ -315,7 +362,9 @@ impl Keep for Concat {
     }
 
     fn release<H: Heap, M: Mode>(self, driver: &mut Driver<H, M>) {
-        self.content.into_iter().for_each(|block| driver.free(block));
+        self.content
+            .into_iter()
+            .for_each(|block| driver.free(block));
     }
 }
 
@@ -328,7 +377,11 @@ struct ConcatCopy {
 
 impl Keep for ConcatCopy {
     #[inline]
-    fn keep<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>, line: &[u8]) -> Result<(), OutOfMemory> {
+    fn keep<H: Heap, M: Mode>(
+        &mut self,
+        driver: &mut Driver<H, M>,
+        line: &[u8],
+    ) -> Result<(), OutOfMemory> {
         self.content = Some(match self.content.take() {
             None => object(driver, line)?,
             Some(old) => {
@@ -355,7 +408,9 @@ impl Keep for ConcatCopy {
     }
 
     fn release<H: Heap, M: Mode>(self, driver: &mut Driver<H, M>) {
-        self.content.into_iter().for_each(|block| driver.free(block));
+        self.content
+            .into_iter()
+            .for_each(|block| driver.free(block));
     }
 }
 
@@ -376,8 +431,15 @@ impl Table {
     }
 
     #[inline]
-    fn push<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>, block: &Block) -> Result<(), OutOfMemory> {
-        let room = self.vector.as_ref().map_or(0, |vector| vector.size() / Self::ENTRY);
+    fn push<H: Heap, M: Mode>(
+        &mut self,
+        driver: &mut Driver<H, M>,
+        block: &Block,
+    ) -> Result<(), OutOfMemory> {
+        let room = self
+            .vector
+            .as_ref()
+            .map_or(0, |vector| vector.size() / Self::ENTRY);
         if self.length == room {
             let bytes = Self::allocated_for(self.length + 1) * Self::ENTRY;
             match &mut self.vector {
@@ -386,7 +448,11 @@ impl Table {
             }
         }
         if let Some(vector) = &mut self.vector {
-            driver.write(vector, self.length * Self::ENTRY, &(block.address() as u64).to_ne_bytes());
+            driver.write(
+                vector,
+                self.length * Self::ENTRY,
+                &(block.address() as u64).to_ne_bytes(),
+            );
         }
         self.length += 1;
         Ok(())
@@ -402,7 +468,11 @@ struct List<'k> {
 
 impl Keep for List<'_> {
     #[inline]
-    fn keep<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>, line: &[u8]) -> Result<(), OutOfMemory> {
+    fn keep<H: Heap, M: Mode>(
+        &mut self,
+        driver: &mut Driver<H, M>,
+        line: &[u8],
+    ) -> Result<(), OutOfMemory> {
         let block = object(driver, line)?;
         let pushed = self.table.push(driver, &block);
         self.lines.push(block);
@@ -419,7 +489,10 @@ impl Keep for List<'_> {
         for line in self.lines.drain(..) {
             driver.free(line);
         }
-        self.table.vector.into_iter().for_each(|block| driver.free(block));
+        self.table
+            .vector
+            .into_iter()
+            .for_each(|block| driver.free(block));
     }
 }
 
@@ -432,7 +505,11 @@ struct Vec2x {
 
 impl Keep for Vec2x {
     #[inline]
-    fn keep<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>, line: &[u8]) -> Result<(), OutOfMemory> {
+    fn keep<H: Heap, M: Mode>(
+        &mut self,
+        driver: &mut Driver<H, M>,
+        line: &[u8],
+    ) -> Result<(), OutOfMemory> {
         let needed = self.length + line.len();
         match &mut self.buffer {
             None => self.buffer = Some(driver.alloc(needed.max(8))?),
@@ -471,15 +548,26 @@ struct Chunks {
 impl Chunks {
     /// The next capacity after `capacity` bytes of contents.
     fn next(capacity: usize) -> usize {
-        if capacity < BIG_CHUNK { capacity * 2 } else { capacity + BIG_CHUNK }
+        if capacity < BIG_CHUNK {
+            capacity * 2
+        } else {
+            capacity + BIG_CHUNK
+        }
     }
 }
 
 impl Keep for Chunks {
     #[inline]
-    fn keep<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>, line: &[u8]) -> Result<(), OutOfMemory> {
+    fn keep<H: Heap, M: Mode>(
+        &mut self,
+        driver: &mut Driver<H, M>,
+        line: &[u8],
+    ) -> Result<(), OutOfMemory> {
         let needed = self.length + line.len();
-        let had = self.buffer.as_ref().map_or(0, |buffer| buffer.size() - HEADER);
+        let had = self
+            .buffer
+            .as_ref()
+            .map_or(0, |buffer| buffer.size() - HEADER);
         let mut capacity = had.max(SMALL_CHUNK);
         while capacity < needed {
             capacity = Self::next(capacity);
@@ -498,7 +586,9 @@ impl Keep for Chunks {
 
     fn end<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>) -> Result<(), OutOfMemory> {
         match &mut self.buffer {
-            Some(buffer) if buffer.size() > HEADER + self.length => driver.resize(buffer, HEADER + self.length),
+            Some(buffer) if buffer.size() > HEADER + self.length => {
+                driver.resize(buffer, HEADER + self.length)
+            }
             _ => Ok(()),
         }
     }
@@ -523,7 +613,11 @@ struct Join<'k> {
 
 impl Keep for Join<'_> {
     #[inline]
-    fn keep<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>, line: &[u8]) -> Result<(), OutOfMemory> {
+    fn keep<H: Heap, M: Mode>(
+        &mut self,
+        driver: &mut Driver<H, M>,
+        line: &[u8],
+    ) -> Result<(), OutOfMemory> {
         self.length += line.len();
         self.list.keep(driver, line)
     }

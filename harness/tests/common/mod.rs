@@ -56,9 +56,17 @@ impl Ran {
         let dir = TempDir::new().expect("a temporary folder");
         let file = dir.path().join("toy.toml");
         fs::write(&file, definition).expect("definition written");
-        let output =
-            heaplab.arg("run").arg(&file).arg("--out").arg(dir.path().join("run")).args(arguments).output();
-        Ran { dir, output: output.expect("heaplab starts") }
+        let output = heaplab
+            .arg("run")
+            .arg(&file)
+            .arg("--out")
+            .arg(dir.path().join("run"))
+            .args(arguments)
+            .output();
+        Ran {
+            dir,
+            output: output.expect("heaplab starts"),
+        }
     }
 
     /// The run's folder.
@@ -90,5 +98,8 @@ pub fn records(folder: &Path) -> Vec<TrialRecord> {
 
 /// A metric of a record.
 pub fn metric(record: &TrialRecord, name: &str) -> u64 {
-    *record.metrics.get(name).unwrap_or_else(|| panic!("{} has no {name}: {record:?}", record.arm))
+    *record
+        .metrics
+        .get(name)
+        .unwrap_or_else(|| panic!("{} has no {name}: {record:?}", record.arm))
 }
