@@ -209,9 +209,8 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
     ) -> Result<(), OutOfMemory> {
         let (mut line, lengths) = lines.next(most);
         let mut left = lengths.iter();
-        let calls = |left: &[u32]| lengths.len() - left.len();
         let mut books = Books {
-            ops: self.ops,
+            ops: self.ops.wrapping_add(weight(lengths.len())),
             at: block.at,
         };
         let mut run = Run::of(self, &mut books);
@@ -219,7 +218,7 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         while let Some(length) = left.next() {
             let (length, new) = (*length as usize, size + *length as usize);
             let Some(to) = run.resize(size, new) else {
-                (self.ops, *block) = run.end(size, calls(left.as_slice()));
+                (self.ops, *block) = run.end(size, left.len());
                 // SAFETY: `line` has passed all lines that were yielded but the one that failed.
                 unsafe { lines.go_on(line, left.as_slice().as_ptr().sub(1)) };
                 return Err(OutOfMemory { requested: new });
@@ -233,7 +232,7 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
             run.mode.wrote(to.as_ptr(), size, length);
             size = new;
         }
-        (self.ops, *block) = run.end(size, lengths.len());
+        (self.ops, *block) = run.end(size, 0);
         // SAFETY: `line` has passed all of them.
         unsafe { lines.go_on(line, left.as_slice().as_ptr()) };
         Ok(())
@@ -251,9 +250,8 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         len: usize,
         mut bytes: Range<u8>,
     ) -> Result<(), OutOfMemory> {
-        let steps = bytes.len();
         let mut books = Books {
-            ops: self.ops,
+            ops: self.ops.wrapping_add(weight(bytes.len())),
             at: block.at,
         };
         let mut run = Run::of(self, &mut books);
@@ -261,7 +259,7 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         while let Some(byte) = bytes.next() {
             let new = size + len;
             let Some(to) = run.resize(size, new) else {
-                (self.ops, *block) = run.end(size, steps - bytes.len());
+                (self.ops, *block) = run.end(size, bytes.len());
                 return Err(OutOfMemory { requested: new });
             };
             // SAFETY: LIVE: the block now holds `size + len` bytes.
@@ -269,7 +267,7 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
             run.mode.wrote(to.as_ptr(), size, len);
             size = new;
         }
-        (self.ops, *block) = run.end(size, steps);
+        (self.ops, *block) = run.end(size, 0);
         Ok(())
     }
 
@@ -377,6 +375,11 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
     }
 }
 
+/// Weight of `calls` reallocs: a run adds it at once, so that within the run a call costs the checksum one addition.
+fn weight(calls: usize) -> u64 {
+    REALLOC.wrapping_mul(calls as u64)
+}
+
 /// A run of reallocs of one block.
 ///
 /// Invariant RUN: it borrows the driver's mode, and the block that it was made from is borrowed as long, so nobody else
@@ -406,14 +409,12 @@ impl<'r, 'h, H: Heap, M: Mode> Run<'r, 'h, H, M> {
         }
     }
 
-    /// What the driver and the block are to be after so many `calls`, the block having `size` bytes. The calls' weight
-    /// is added here at once, so that within the run a call costs the checksum one addition.
+    /// What the driver and the block are to be afterwards, the block having `size` bytes and `unmade` of the calls not
+    /// having been made.
     #[inline(always)]
-    fn end(self, size: usize, calls: usize) -> (u64, Block) {
+    fn end(self, size: usize, unmade: usize) -> (u64, Block) {
         (
-            self.books
-                .ops
-                .wrapping_add(REALLOC.wrapping_mul(calls as u64)),
+            self.books.ops.wrapping_sub(weight(unmade)),
             Block {
                 at: self.books.at,
                 size,
