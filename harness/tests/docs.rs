@@ -755,6 +755,7 @@ fn results_have_their_places() {
                 .iter()
                 .flat_map(|grid| kinds.map(|kind| format!("{id}.{}.{kind}", grid.name))),
         );
+        tables.insert(format!("{id}.arms"));
         if !experiment.claims.is_empty() {
             tables.insert(format!("{id}.claims"));
             assert!(
