@@ -304,6 +304,15 @@ pub static ARMS: &[ArmDef] = &[
             "test child: counts every malloc of the process",
         )
     },
+    ArmDef {
+        test_only: true,
+        ..arm(
+            "audit-strdup",
+            "child_audit",
+            true,
+            "test child: that, and the C library calls once by itself",
+        )
+    },
 ];
 
 /// An arm as it is run: its definition, knobs and, for the baseline's second run, a mark.

@@ -1,6 +1,8 @@
 //! The safe hand that a workload holds.
 
-use crate::{Block, Counts, Heap};
+use crate::{Block, Counts, Heap, Lines};
+use core::hint::black_box;
+use core::ops::Range;
 use core::ptr::{self, NonNull};
 
 /// What the driver does beside the call itself. All hooks are called with addresses that are live at that moment
@@ -72,9 +74,10 @@ impl core::fmt::Display for OutOfMemory {
 }
 impl std::error::Error for OutOfMemory {}
 
-/// Weights that keep the three kinds of call apart in the `ops` checksum.
+/// Weights that keep the three kinds of call apart in the `ops` checksum. They differ, that is enough; realloc, the
+/// most frequent, has the one that costs no instruction.
 const MALLOC: u64 = 1 << 48;
-const REALLOC: u64 = 3 << 48;
+const REALLOC: u64 = 0;
 const FREE: u64 = 7 << 48;
 
 /// Drives one heap on behalf of one thread of a workload.
@@ -189,6 +192,86 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         Ok(())
     }
 
+    /// [`append`](Driver::append) for each of the next `most` lines, or for all that are left. Those that were appended
+    /// are gone from `lines`.
+    ///
+    /// A run of calls is a loop of its own, never inlined, so that around the calls there is no more than in a loop
+    /// written by hand (a test counts the instructions): among the variables of a workload's own loop the registers
+    /// would not suffice.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the allocator returns null; the line that did not fit is then the next one.
+    #[inline(never)]
+    pub fn append_each(
+        &mut self,
+        block: &mut Block,
+        lines: &mut Lines,
+        most: usize,
+    ) -> Result<(), OutOfMemory> {
+        let (mut line, lengths) = lines.next(most);
+        let mut left = lengths.iter();
+        let mut books = Books {
+            ops: self.ops,
+            at: block.at,
+        };
+        let mut run = Run::of(self, &mut books);
+        let mut size = block.size;
+        while let Some(length) = left.next() {
+            let (length, new) = (*length as usize, size + *length as usize);
+            let Some(to) = run.resize(size, new) else {
+                (self.ops, *block) = run.end(size);
+                // SAFETY: `line` has passed all lines that were yielded but the one that failed.
+                unsafe { lines.go_on(line, left.as_slice().as_ptr().sub(1)) };
+                return Err(OutOfMemory { requested: new });
+            };
+            // SAFETY: LIVE: the block now holds `size + length` bytes; IN-TEXT: so many are left at `line`;
+            // NO-REFERENCE: the text is not in the heap's memory.
+            line = unsafe {
+                ptr::copy_nonoverlapping(line, to.as_ptr().add(size), length);
+                line.add(length)
+            };
+            run.mode.wrote(to.as_ptr(), size, length);
+            size = new;
+        }
+        (self.ops, *block) = run.end(size);
+        // SAFETY: `line` has passed all of them.
+        unsafe { lines.go_on(line, left.as_slice().as_ptr()) };
+        Ok(())
+    }
+
+    /// [`extend`](Driver::extend) by `len` bytes for each of `bytes`: a run of calls, as
+    /// [`append_each`](Driver::append_each).
+    ///
+    /// # Errors
+    /// [`OutOfMemory`] if the allocator returns null; the steps before have been made.
+    #[inline(never)]
+    pub fn extend_each(
+        &mut self,
+        block: &mut Block,
+        len: usize,
+        bytes: Range<u8>,
+    ) -> Result<(), OutOfMemory> {
+        let mut books = Books {
+            ops: self.ops,
+            at: block.at,
+        };
+        let mut run = Run::of(self, &mut books);
+        let mut size = block.size;
+        for byte in bytes {
+            let new = size + len;
+            let Some(to) = run.resize(size, new) else {
+                (self.ops, *block) = run.end(size);
+                return Err(OutOfMemory { requested: new });
+            };
+            // SAFETY: LIVE: the block now holds `size + len` bytes.
+            unsafe { ptr::write_bytes(to.as_ptr().add(size), byte, len) };
+            run.mode.wrote(to.as_ptr(), size, len);
+            size = new;
+        }
+        (self.ops, *block) = run.end(size);
+        Ok(())
+    }
+
     /// Writes `bytes` at `offset`.
     ///
     /// # Panics
@@ -290,5 +373,66 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         self.mode.freeing(block.at.as_ptr(), block.size);
         // SAFETY: LIVE and ONE-HEAP; the handle is consumed, so nobody uses the block afterwards.
         unsafe { self.heap.free(block.at.as_ptr()) };
+    }
+}
+
+/// A run of reallocs of one block.
+///
+/// Invariant RUN: it borrows the driver's mode, and the block that it was made from is borrowed as long, so nobody else
+/// resizes or frees that block meanwhile; `at` is where it lies now.
+struct Run<'r, 'h, H, M> {
+    heap: &'h H,
+    mode: &'r mut M,
+    books: &'r mut Books,
+}
+
+/// What has to outlive each call and is used once between two.
+struct Books {
+    ops: u64,
+    at: NonNull<u8>,
+}
+
+impl<'r, 'h, H: Heap, M: Mode> Run<'r, 'h, H, M> {
+    #[inline(always)]
+    fn of(driver: &'r mut Driver<'h, H, M>, books: &'r mut Books) -> Self {
+        // Keeps the books on the stack, where each use is a part of an instruction that is there anyway. The compiler
+        // would give them registers that it has not got, and carry them to and fro.
+        black_box(&mut *books);
+        Run {
+            heap: driver.heap,
+            mode: &mut driver.mode,
+            books,
+        }
+    }
+
+    /// What the driver and the block are to be afterwards, the block having `size` bytes.
+    #[inline(always)]
+    fn end(self, size: usize) -> (u64, Block) {
+        (
+            self.books.ops,
+            Block {
+                at: self.books.at,
+                size,
+            },
+        )
+    }
+
+    /// realloc from `old` bytes to `new`, which is not 0; `None` if the allocator returns null.
+    #[inline(always)]
+    fn resize(&mut self, old: usize, new: usize) -> Option<NonNull<u8>> {
+        self.books.ops = self
+            .books
+            .ops
+            .wrapping_add(REALLOC.wrapping_add(new as u64));
+        let from = self.books.at.as_ptr();
+        self.mode.resizing(from, old);
+        // SAFETY: RUN and ONE-HEAP: `from` is a live block of this heap of `old` bytes; `new` is not 0.
+        let Some(to) = NonNull::new(unsafe { self.heap.realloc(from, old, new) }) else {
+            self.mode.resize_failed(from, old);
+            return None;
+        };
+        self.mode.resized(from, old, to.as_ptr(), new);
+        self.books.at = to;
+        Some(to)
     }
 }

@@ -15,6 +15,7 @@ mod counted;
 mod driver;
 mod heap;
 mod knob;
+mod lines;
 mod opaque;
 mod shadow;
 #[cfg(feature = "suite")]
@@ -25,5 +26,6 @@ pub use counted::{Counted, Counts, Move};
 pub use driver::{Driver, Mode, OutOfMemory, Plain};
 pub use heap::{Arm, Capabilities, Heap, Receipt, Refused, SelfStats};
 pub use knob::{Knobs, parse_bytes};
+pub use lines::Lines;
 pub use opaque::opaque;
 pub use shadow::{Broken, Canary, Noticed};

@@ -3,11 +3,13 @@
 //!
 //! It defines the C library's malloc family, so that whoever calls it in this process (the workload through its driver,
 //! the Rust runtime, the C library itself) passes here. Calls made while the measured region runs are counted and
-//! must equal the driver's own count.
+//! must equal the driver's own count. That nothing escapes is proved by `audit-strdup`: there the first realloc of the
+//! region makes the C library call malloc by itself, in strdup.
 
 use contract::{Arm, Capabilities, Heap, Receipt, Refused, SelfStats};
 use heaplab::child::session;
 use libc::{c_void, size_t};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static IN_REGION: AtomicU64 = AtomicU64::new(0);
@@ -64,7 +66,20 @@ unsafe extern "C" fn free(p: *mut c_void) {
     unsafe { __libc_free(p) }
 }
 
-struct Audit;
+struct Audit {
+    /// The C library is still to call malloc by itself.
+    strdup: Cell<bool>,
+}
+
+impl Audit {
+    /// One call of malloc from inside the C library, and one of free, if they are still to be made.
+    fn call_unseen_by_the_driver(&self) {
+        if self.strdup.take() {
+            // SAFETY: strdup reads a string that ends in NUL and returns null or a block of malloc's.
+            unsafe { free(libc::strdup(c"audited".as_ptr()).cast()) };
+        }
+    }
+}
 
 // SAFETY: blocks are the C library's own, handed through unchanged.
 unsafe impl Heap for Audit {
@@ -87,6 +102,7 @@ unsafe impl Heap for Audit {
     }
 
     unsafe fn realloc(&self, p: *mut u8, _old: usize, new: usize) -> *mut u8 {
+        self.call_unseen_by_the_driver();
         // SAFETY: `p` is a live block, by the caller's promise.
         unsafe { realloc(p.cast(), new).cast() }
     }
@@ -126,9 +142,11 @@ unsafe impl Heap for Audit {
 }
 
 impl Arm for Audit {
-    fn open(_id: &str, _knobs: &[(String, String)]) -> Result<Self, Refused> {
-        Ok(Audit)
+    fn open(id: &str, _knobs: &[(String, String)]) -> Result<Self, Refused> {
+        Ok(Audit {
+            strdup: Cell::new(id == "audit-strdup"),
+        })
     }
 }
 
-heaplab::child!("audit" => Audit);
+heaplab::child!("audit" => Audit, "audit-strdup" => Audit);

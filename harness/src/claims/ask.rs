@@ -157,11 +157,19 @@ impl Question<'_> {
         }
     }
 
-    /// The parameters that the definition names: defaults and what never varies in words elsewhere are left out.
+    /// The parameters that differ within the grid; the grid's name if it has one point only.
     fn cell_name(&self, point: &Params) -> String {
+        let all = self
+            .run
+            .points
+            .get(&self.grid.name)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let differs =
+            |name: &String, value: &String| all.iter().any(|other| other.get(name) != Some(value));
         let named: Vec<String> = point
             .iter()
-            .filter(|(name, _)| self.grid.params.contains_key(*name))
+            .filter(|(name, value)| differs(name, value))
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
         if named.is_empty() {

@@ -214,13 +214,20 @@ impl<'v> View<'v> {
             .next()
     }
 
-    /// Head of the first column.
+    /// Head of the first column; a grid of one point has its name there.
     fn row_head(&self) -> String {
-        self.varying.join(" ")
+        if self.varying.is_empty() {
+            "grid".to_owned()
+        } else {
+            self.varying.join(" ")
+        }
     }
 
     /// Label of a row: the values of what varies.
     fn row_label(&self, point: &Params) -> String {
+        if self.varying.is_empty() {
+            return self.grid.name.clone();
+        }
         let values = self.varying.iter().filter_map(|name| point.get(*name));
         values.cloned().collect::<Vec<_>>().join(" ")
     }

@@ -1,6 +1,7 @@
 //! Whole reports on made-up runs.
 
 use super::*;
+use crate::experiment::OneOrMany;
 use crate::record::Outcome;
 use crate::synthetic::Trial;
 use crate::trial::Receipt;
@@ -298,10 +299,7 @@ fn a_table_of_claims() {
     assert_eq!(answers[0], "NOT REPRODUCED");
     assert_eq!(answers[1], "reproduced");
     assert_eq!(answers[2], "not decidable: jemalloc unavailable: not built");
-    assert_eq!(
-        table.rows[1][2],
-        "tcmalloc-2007 at shape=one size=4MiB: 512"
-    );
+    assert_eq!(table.rows[1][2], "tcmalloc-2007 at size=4MiB: 512");
     let notes = "3 claims: 1 as expected, 1 not as expected, 1 not decidable.";
     assert_eq!(table.notes, [notes]);
 }
@@ -329,6 +327,32 @@ fn every_format_is_written_and_always_the_same() {
     assert_eq!(document["tables"].as_array().map(Vec::len), Some(5));
     records.reverse();
     assert_eq!(write(&records), (terminal, markdown, json));
+}
+
+#[test]
+fn a_grid_of_one_point_is_named() {
+    let mut experiment = definition();
+    experiment.grids[1]
+        .params
+        .insert("mode".to_owned(), OneOrMany::One("list".to_owned()));
+    let records: Vec<TrialRecord> = times()
+        .into_iter()
+        .filter(|r| r.params["mode"] == "list" && r.block == 0)
+        .collect();
+    let (summary, run) = (
+        Summary::new(&records),
+        AsRun::as_defined(&experiment, false),
+    );
+    let tables = Report::new(&experiment, &summary, &run).tables();
+    assert_eq!(
+        (tables[0].header[0].as_str(), tables[0].rows[0][0].as_str()),
+        ("grid", "times")
+    );
+    assert!(
+        tables[0].rows[0][3].ends_with("(one trial)"),
+        "{:?}",
+        tables[0].rows
+    );
 }
 
 #[test]

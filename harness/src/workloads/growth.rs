@@ -46,7 +46,7 @@ const PIN_EVERY: u64 = 1000;
 /// Bytes of a pinned neighbour.
 const PIN_SIZE: usize = 48;
 /// Steps between two looks at the clock.
-const STEPS_A_LOOK: u64 = 64;
+const STEPS_A_LOOK: u64 = 128;
 
 fn footprint(params: &Params, arm: &ArmDef) -> u64 {
     let (size, step) = (
@@ -69,9 +69,13 @@ fn footprint(params: &Params, arm: &ArmDef) -> u64 {
     (blocks * factor).saturating_mul(size)
 }
 
+/// Steps write so many different bytes, in turn.
+const BYTES: u64 = 128;
+const _: () = assert!(BYTES.is_multiple_of(STEPS_A_LOOK) && BYTES <= 255);
+
 /// What step `i` writes.
 fn byte(i: u64) -> u8 {
-    (i & 127) as u8
+    (i % BYTES) as u8
 }
 
 pub(super) fn run<H: Heap, M: Mode>(
@@ -130,6 +134,11 @@ pub(super) fn run<H: Heap, M: Mode>(
     ended
 }
 
+/// The first multiple of `of` after `i`.
+fn next_multiple(i: u64, of: u64) -> u64 {
+    (i + 1).next_multiple_of(of)
+}
+
 struct Shape {
     blocks: usize,
     pinning: bool,
@@ -137,6 +146,8 @@ struct Shape {
     steps: u64,
 }
 
+/// The measured loop. Never inlined, so that its name can switch the counting of instructions on and off.
+#[inline(never)]
 fn grow<H: Heap, M: Mode>(
     driver: &mut Driver<H, M>,
     session: &Session,
@@ -155,16 +166,33 @@ fn grow<H: Heap, M: Mode>(
         driver.fill(&mut block, 0, step, byte(0));
         grown.push(block);
     }
-    for i in 1..steps {
-        for block in grown.iter_mut() {
-            driver.extend(block, byte(i), step)?;
+    let mut i = 1;
+    while i < steps {
+        // Up to the next look at the clock or the next pin there is nothing but growing.
+        let pin = if pinning {
+            next_multiple(i, PIN_EVERY)
+        } else {
+            steps
+        };
+        let until = next_multiple(i, STEPS_A_LOOK).min(pin).min(steps);
+        match grown.as_mut_slice() {
+            // No wrapping: BYTES is a multiple of the steps between two looks.
+            [one] => driver.extend_each(one, step, byte(i)..byte(i) + (until - i) as u8)?,
+            several => {
+                for i in i..until {
+                    for block in several.iter_mut() {
+                        driver.extend(block, byte(i), step)?;
+                    }
+                }
+            }
         }
-        if pinning && i % PIN_EVERY == PIN_EVERY - 1 {
+        i = until;
+        if pinning && i.is_multiple_of(PIN_EVERY) {
             let mut pin = driver.alloc(PIN_SIZE)?;
             driver.fill(&mut pin, 0, PIN_SIZE, 1);
             pins.push(pin);
         }
-        if i % STEPS_A_LOOK == 0 {
+        if i.is_multiple_of(STEPS_A_LOOK) {
             session.in_time()?;
         }
     }

@@ -1,0 +1,118 @@
+//! The child makes no call into the heap under test of its own accord while it measures.
+//!
+//! The arm `audit` takes over the C library's malloc for its whole process and counts every call that comes while the
+//! measured region runs: the workload's, the Rust runtime's, the C library's. That count must be the driver's own.
+
+mod common;
+
+use common::{Ran, definition, err, metric};
+use heaplab::record::{Outcome, TrialRecord};
+use std::fs;
+
+const WALKER_MODES: [&str; 6] = ["concat", "concat-copy", "list", "vec2x", "chunks", "join"];
+
+/// Runs one cell under the audit, in both protocols: the census, then the time trial.
+fn audited(workload: &str, params: &str) -> (TrialRecord, TrialRecord) {
+    let text = definition(
+        workload,
+        params,
+        "\"audit\"",
+        "\"census\", \"time\"",
+        "blocks = 1",
+    );
+    let ran = Ran::new(&text, &[]);
+    let records = ran.records();
+    let of = |protocol: &str| -> TrialRecord {
+        let found: Vec<_> = records
+            .iter()
+            .filter(|record| record.protocol.name() == protocol)
+            .collect();
+        assert_eq!(found.len(), 1, "{workload} {params}: {}", err(&ran.output));
+        assert_eq!(found[0].outcome, Outcome::Ok, "{workload} {params}");
+        found[0].clone()
+    };
+    (of("census"), of("time"))
+}
+
+/// The driver's own count.
+fn driven(census: &TrialRecord) -> u64 {
+    ["malloc_calls", "realloc_calls", "free_calls"]
+        .iter()
+        .map(|name| metric(census, name))
+        .sum()
+}
+
+/// Holds if every call of both trials was one of the driver's.
+fn nothing_else(workload: &str, params: &str) {
+    let (census, time) = audited(workload, params);
+    let driven = driven(&census);
+    assert!(driven > 0, "{workload} {params} calls nothing");
+    assert_eq!(
+        metric(&census, "audited_calls"),
+        driven,
+        "{workload} {params}, census: the process's calls against the driver's"
+    );
+    assert_eq!(
+        metric(&time, "audited_calls"),
+        driven,
+        "{workload} {params}, time: the process's calls against the census"
+    );
+    assert_eq!(census.checksum_ops, time.checksum_ops);
+}
+
+#[test]
+fn the_walker_calls_nothing_of_its_own_over_a_corpus() {
+    for mode in WALKER_MODES {
+        nothing_else(
+            "walker",
+            &format!("mode = \"{mode}\", corpus = \"text\", size = \"64KiB\""),
+        );
+    }
+}
+
+#[test]
+fn the_walker_calls_nothing_of_its_own_over_files() {
+    let root = tempfile::tempdir().expect("a temporary folder");
+    fs::create_dir(root.path().join("sub")).expect("a folder");
+    for (name, contents) in [
+        ("a.txt", "one\ntwo\nthree, without an end"),
+        ("empty", ""),
+        ("sub/b.txt", &"a line of some length\n".repeat(1000)),
+        ("sub/c.bin", "\0\u{1}\n\n\n\0"),
+    ] {
+        fs::write(root.path().join(name), contents).expect("a file");
+    }
+    std::os::unix::fs::symlink("a.txt", root.path().join("link")).expect("a link");
+    for mode in WALKER_MODES {
+        nothing_else(
+            "walker",
+            &format!("mode = \"{mode}\", root = \"{}\"", root.path().display()),
+        );
+    }
+}
+
+#[test]
+fn growth_calls_nothing_of_its_own() {
+    for shape in ["one", "two", "pinned"] {
+        nothing_else("growth", &format!("shape = \"{shape}\", size = \"256KiB\""));
+    }
+}
+
+/// One call of the C library's own in the middle of the region is seen: the arm `audit-strdup` makes it.
+#[test]
+fn one_call_more_is_noticed() {
+    let text = definition(
+        "growth",
+        "size = \"64KiB\"",
+        "\"audit-strdup\"",
+        "\"census\"",
+        "",
+    );
+    let census = Ran::new(&text, &[]).record();
+    assert_eq!(census.outcome, Outcome::Ok);
+    assert_eq!(
+        metric(&census, "audited_calls"),
+        driven(&census) + 2,
+        "strdup's malloc and the free of what it returned"
+    );
+}

@@ -1,0 +1,178 @@
+//! Every child links what its arms name and nothing else, and `heaplab` links none of it: told by the symbols of the
+//! binaries themselves.
+//!
+//! An allocator is recognised by an entry point that it alone defines, with global binding: gperftools' objects keep a
+//! *local* `malloc` of their own (see `tcmalloc-sys/build.rs`), which takes nothing over.
+
+use heaplab::arms::ARMS;
+use object::{Object, ObjectSymbol};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How a binary shows that it holds an arm.
+enum Mark {
+    /// It defines this global symbol.
+    Defines(&'static str),
+    /// It holds code of this Rust crate. Mangled names give a path's parts with their lengths, in both manglings.
+    Crate(&'static str),
+    /// It calls the C library's `malloc` and so leaves it undefined. Others may do so as well: the Rust runtime does.
+    Calls(&'static str),
+    /// It holds no allocator: a test child over the C library's.
+    Nothing,
+}
+
+/// By what an arm is recognised; `None` for an arm that this table has forgotten.
+fn mark(arm: &str) -> Option<Mark> {
+    Some(match arm {
+        "system" => Mark::Calls("malloc"),
+        "jemalloc" => Mark::Defines("_rjem_malloc"),
+        "mimalloc" => Mark::Defines("mi_malloc"),
+        "tcmalloc-google" => Mark::Defines("TCMallocInternalMalloc"),
+        "tcmalloc-gperftools" => Mark::Defines("heaplab_gp_tc_malloc"),
+        "tcmalloc-2007" => Mark::Crate("13tcmalloc_2007"),
+        "bump" => Mark::Defines("heaplab_bump_malloc"),
+        "null" => Mark::Defines("heaplab_null_malloc"),
+        "audit" | "audit-strdup" => Mark::Defines("malloc"),
+        _ if arm.starts_with("faulty-") => Mark::Nothing,
+        _ => return None,
+    })
+}
+
+/// What takes over the C library's heap, or C++'s, when a program defines it.
+const TAKES_OVER: [&str; 9] = [
+    "malloc",
+    "calloc",
+    "realloc",
+    "free",
+    "memalign",
+    "aligned_alloc",
+    "posix_memalign",
+    "_Znwm",
+    "_ZdlPv",
+];
+
+/// The symbols of one binary.
+struct Symbols {
+    /// Defined, global or weak.
+    global: BTreeSet<String>,
+    /// Defined, of any binding.
+    defined: BTreeSet<String>,
+    /// Wanted from a library, without their version.
+    undefined: BTreeSet<String>,
+}
+
+impl Symbols {
+    fn of(binary: &Path) -> Symbols {
+        let shown = binary.display();
+        let bytes = fs::read(binary).unwrap_or_else(|why| panic!("{shown}: {why}"));
+        let parsed = object::File::parse(&*bytes).unwrap_or_else(|why| panic!("{shown}: {why}"));
+        let mut symbols = Symbols {
+            global: BTreeSet::new(),
+            defined: BTreeSet::new(),
+            undefined: BTreeSet::new(),
+        };
+        for symbol in parsed.symbols() {
+            let name = symbol.name().unwrap_or_else(|why| panic!("{shown}: {why}"));
+            if symbol.is_undefined() {
+                let plain = name.split('@').next().unwrap_or(name);
+                symbols.undefined.insert(plain.to_owned());
+            } else {
+                symbols.defined.insert(name.to_owned());
+                if symbol.is_global() {
+                    symbols.global.insert(name.to_owned());
+                }
+            }
+        }
+        // A stripped binary would pass every test of absence.
+        assert!(symbols.global.contains("main"), "{shown} is stripped");
+        symbols
+    }
+
+    fn show(&self, mark: &Mark) -> bool {
+        match mark {
+            Mark::Defines(symbol) => self.global.contains(*symbol),
+            Mark::Crate(part) => self.defined.iter().any(|name| name.contains(part)),
+            Mark::Calls(symbol) => self.undefined.contains(*symbol),
+            Mark::Nothing => true,
+        }
+    }
+}
+
+fn heaplab() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_heaplab"))
+}
+
+/// The children that belong to this build, by name. (The folder can hold others, of an earlier build with other
+/// features.)
+fn children() -> BTreeMap<&'static str, Symbols> {
+    let built: BTreeSet<&str> = ARMS
+        .iter()
+        .filter(|arm| arm.built)
+        .map(|arm| arm.child)
+        .collect();
+    built
+        .into_iter()
+        .map(|child| (child, Symbols::of(&heaplab().with_file_name(child))))
+        .collect()
+}
+
+#[test]
+fn every_arm_is_in_its_own_child_and_nowhere_else() {
+    let children = children();
+    let heaplab = Symbols::of(&heaplab());
+    for arm in ARMS {
+        let mark =
+            mark(arm.id).unwrap_or_else(|| panic!("{}: by what symbol is it recognised?", arm.id));
+        if arm.built {
+            assert!(
+                children[arm.child].show(&mark),
+                "{} does not hold the arm {}: is its library here? scripts/setup brings it",
+                arm.child,
+                arm.id
+            );
+        }
+        if matches!(mark, Mark::Calls(_) | Mark::Nothing) {
+            continue;
+        }
+        for (child, symbols) in &children {
+            assert!(
+                *child == arm.child || !symbols.show(&mark),
+                "{child} links {}, which belongs to {} alone",
+                arm.id,
+                arm.child
+            );
+        }
+        assert!(!heaplab.show(&mark), "heaplab itself links {}", arm.id);
+    }
+}
+
+#[test]
+fn only_the_audit_takes_over_malloc() {
+    let heaplab = Symbols::of(&heaplab());
+    for (name, symbols) in children().iter().chain([(&"heaplab", &heaplab)]) {
+        let taken: Vec<&str> = TAKES_OVER
+            .into_iter()
+            .filter(|symbol| symbols.global.contains(*symbol))
+            .collect();
+        if *name == "child_audit" {
+            for symbol in ["malloc", "calloc", "realloc", "free"] {
+                assert!(taken.contains(&symbol), "the audit misses {symbol}");
+            }
+        } else {
+            assert!(
+                taken.is_empty(),
+                "{name} defines {taken:?} for its whole process"
+            );
+        }
+    }
+}
+
+/// The binding decides: gperftools' own `malloc` is there, and local.
+#[test]
+#[cfg(feature = "tcmalloc-gperftools")]
+fn gperftools_keeps_its_malloc_to_itself() {
+    let symbols = &children()["child_tcmalloc_gperftools"];
+    assert!(symbols.defined.contains("malloc"));
+    assert!(!symbols.global.contains("malloc"));
+}
