@@ -22,13 +22,14 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-const DOCS: [&str; 6] = [
+const DOCS: [&str; 7] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "docs/methodology.md",
     "docs/workloads.md",
     "docs/format.md",
+    "docs/history.md",
 ];
 
 type Names = BTreeSet<String>;
