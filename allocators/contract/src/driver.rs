@@ -74,10 +74,9 @@ impl core::fmt::Display for OutOfMemory {
 }
 impl std::error::Error for OutOfMemory {}
 
-/// Weights that keep the three kinds of call apart in the `ops` checksum. They differ, that is enough; realloc, the
-/// most frequent, has the one that costs no instruction.
+/// Weights that keep the three kinds of call apart in the `ops` checksum.
 const MALLOC: u64 = 1 << 48;
-const REALLOC: u64 = 0;
+const REALLOC: u64 = 3 << 48;
 const FREE: u64 = 7 << 48;
 
 /// Drives one heap on behalf of one thread of a workload.
@@ -210,6 +209,7 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
     ) -> Result<(), OutOfMemory> {
         let (mut line, lengths) = lines.next(most);
         let mut left = lengths.iter();
+        let calls = |left: &[u32]| lengths.len() - left.len();
         let mut books = Books {
             ops: self.ops,
             at: block.at,
@@ -219,7 +219,7 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         while let Some(length) = left.next() {
             let (length, new) = (*length as usize, size + *length as usize);
             let Some(to) = run.resize(size, new) else {
-                (self.ops, *block) = run.end(size);
+                (self.ops, *block) = run.end(size, calls(left.as_slice()));
                 // SAFETY: `line` has passed all lines that were yielded but the one that failed.
                 unsafe { lines.go_on(line, left.as_slice().as_ptr().sub(1)) };
                 return Err(OutOfMemory { requested: new });
@@ -233,7 +233,7 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
             run.mode.wrote(to.as_ptr(), size, length);
             size = new;
         }
-        (self.ops, *block) = run.end(size);
+        (self.ops, *block) = run.end(size, lengths.len());
         // SAFETY: `line` has passed all of them.
         unsafe { lines.go_on(line, left.as_slice().as_ptr()) };
         Ok(())
@@ -249,18 +249,19 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         &mut self,
         block: &mut Block,
         len: usize,
-        bytes: Range<u8>,
+        mut bytes: Range<u8>,
     ) -> Result<(), OutOfMemory> {
+        let steps = bytes.len();
         let mut books = Books {
             ops: self.ops,
             at: block.at,
         };
         let mut run = Run::of(self, &mut books);
         let mut size = block.size;
-        for byte in bytes {
+        while let Some(byte) = bytes.next() {
             let new = size + len;
             let Some(to) = run.resize(size, new) else {
-                (self.ops, *block) = run.end(size);
+                (self.ops, *block) = run.end(size, steps - bytes.len());
                 return Err(OutOfMemory { requested: new });
             };
             // SAFETY: LIVE: the block now holds `size + len` bytes.
@@ -268,7 +269,7 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
             run.mode.wrote(to.as_ptr(), size, len);
             size = new;
         }
-        (self.ops, *block) = run.end(size);
+        (self.ops, *block) = run.end(size, steps);
         Ok(())
     }
 
@@ -405,11 +406,14 @@ impl<'r, 'h, H: Heap, M: Mode> Run<'r, 'h, H, M> {
         }
     }
 
-    /// What the driver and the block are to be afterwards, the block having `size` bytes.
+    /// What the driver and the block are to be after so many `calls`, the block having `size` bytes. The calls' weight
+    /// is added here at once, so that within the run a call costs the checksum one addition.
     #[inline(always)]
-    fn end(self, size: usize) -> (u64, Block) {
+    fn end(self, size: usize, calls: usize) -> (u64, Block) {
         (
-            self.books.ops,
+            self.books
+                .ops
+                .wrapping_add(REALLOC.wrapping_mul(calls as u64)),
             Block {
                 at: self.books.at,
                 size,
@@ -420,10 +424,7 @@ impl<'r, 'h, H: Heap, M: Mode> Run<'r, 'h, H, M> {
     /// realloc from `old` bytes to `new`, which is not 0; `None` if the allocator returns null.
     #[inline(always)]
     fn resize(&mut self, old: usize, new: usize) -> Option<NonNull<u8>> {
-        self.books.ops = self
-            .books
-            .ops
-            .wrapping_add(REALLOC.wrapping_add(new as u64));
+        self.books.ops = self.books.ops.wrapping_add(new as u64);
         let from = self.books.at.as_ptr();
         self.mode.resizing(from, old);
         // SAFETY: RUN and ONE-HEAP: `from` is a live block of this heap of `old` bytes; `new` is not 0.

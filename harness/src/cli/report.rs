@@ -2,7 +2,7 @@
 
 use super::finished::{Finished, width};
 use super::{Failure, print};
-use crate::report::{Report as Built, Table, csv, json, markdown, splice, table};
+use crate::report::{csv, json, markdown, splice, table};
 use clap::{Args, ValueEnum};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ impl Report {
         let mut names = Vec::new();
         let mut spliced = 0;
         for run in runs {
-            for table in every_table(&run.report()) {
+            for table in run.report().all_tables() {
                 if text.contains(&format!("<!-- BEGIN {} -->", table.name)) {
                     let command = format!("heaplab report {}", run.folder.display());
                     text = splice::splice(&text, &table.name, &markdown::table(&table), &command)
@@ -104,14 +104,6 @@ impl Report {
         fs::write(file, text)
             .map_err(|why| Failure::Check(format!("cannot write {}: {why}", file.display())))
     }
-}
-
-fn every_table(report: &Built) -> Vec<Table> {
-    let mut tables = report.tables();
-    if !report.claims().is_empty() {
-        tables.push(report.claims_table());
-    }
-    tables
 }
 
 /// Where and when it was measured, and what should make the reader wary.

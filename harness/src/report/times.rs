@@ -183,10 +183,10 @@ fn statistics(ratios: &[Ratio], floor: Option<Floor>) -> Vec<String> {
     }
     let mut notes = vec![INTERVALS.to_owned()];
     if let Some(floor) = floor {
-        let band = (1.0 + MARGIN).max(floor.ratio);
+        let band = 1.0 + MARGIN;
         notes.push(format!(
             "Noise floor: of {} pairs of the baseline with itself, 95 % lie within a ratio of {:.3}. Equivalent: the \
-             whole interval within a ratio of {band:.3}.",
+             whole interval, and the floor, within a ratio of {band:.3}.",
             floor.pairs, floor.ratio
         ));
     }

@@ -1,9 +1,10 @@
 //! The verdict on one ratio of times, arm over baseline.
 //!
-//! Let m be the stated margin, or the noise floor where that is larger. In this order:
+//! Let m be the stated margin. In this order:
 //! - fewer than 6 blocks, or no A/A pairs: **not decidable**;
-//! - the whole interval lies within `1/(1+m) ..= 1+m`: **equivalent** (a difference below the margin may be real, but is
-//!   stated not to matter);
+//! - the whole interval lies within `1/(1+m) ..= 1+m`, and so does the noise floor: **equivalent** (a difference below the
+//!   margin may be real, but is stated not to matter; where two equal arms differ by more than the margin, nothing can
+//!   be called the same within it);
 //! - the interval excludes 1 and the estimate lies beyond the noise floor: **faster** or **slower**;
 //! - else **undecided**: the interval is too wide.
 
@@ -58,8 +59,8 @@ pub fn verdict(ratio: &Ratio, margin: f64, floor: Option<Floor>) -> Verdict {
     let (Some(interval), Some(floor)) = (ratio.interval, floor) else {
         return why("no A/A pairs, so the noise floor is not known".to_owned());
     };
-    let band = (1.0 + margin).max(floor.ratio);
-    if interval.low >= 1.0 / band && interval.high <= band {
+    let band = 1.0 + margin;
+    if interval.low >= 1.0 / band && interval.high <= band && floor.ratio <= band {
         Verdict::Equivalent
     } else if interval.high < 1.0 && ratio.estimate < 1.0 / floor.ratio {
         Verdict::Faster
@@ -131,10 +132,10 @@ mod tests {
             verdict(&ratio(1.30, 1.10, 1.50), MARGIN, noisy),
             Verdict::Undecided
         );
-        // The margin is never smaller than the floor.
+        // Nor is sameness, where equal arms differ by more than the margin.
         assert_eq!(
-            verdict(&ratio(1.20, 1.10, 1.30), MARGIN, noisy),
-            Verdict::Equivalent
+            verdict(&ratio(1.00, 0.97, 1.04), MARGIN, noisy),
+            Verdict::Undecided
         );
     }
 
