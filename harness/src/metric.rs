@@ -200,11 +200,7 @@ pub const TABLE: &[Metric] = {
 const FAULT_BAND: u64 = 3;
 
 /// Beside its clocks, a time trial tells these too: they cost nothing inside the measured region.
-const IN_TIME_TOO: [&str; 3] = [
-    "ops",
-    "appended_bytes",
-    "reached_bytes",
-];
+const IN_TIME_TOO: [&str; 3] = ["ops", "appended_bytes", "reached_bytes"];
 
 /// A name that is no metric.
 #[derive(Debug, Clone, PartialEq, Eq)]
