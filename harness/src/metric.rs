@@ -140,12 +140,6 @@ pub const TABLE: &[Metric] = {
             "Bytes that the workload appended to its blocks.",
         ),
         metric(
-            "input_bytes",
-            "bytes",
-            Workload,
-            "Bytes of input given to the workload.",
-        ),
-        metric(
             "reached_bytes",
             "bytes",
             Workload,
@@ -188,10 +182,16 @@ pub const TABLE: &[Metric] = {
             "Bytes copied when a block came under the rule of a model.",
         ),
         metric(
-            "instructions",
-            "instructions",
-            System,
-            "Instructions of the measured region, under valgrind.",
+            "rule_entries",
+            "blocks",
+            Allocator,
+            "Blocks that came under the rule of a model.",
+        ),
+        metric(
+            "rule_capacity_bytes",
+            "bytes",
+            Allocator,
+            "Capacities under the rule of a model when the trial ended.",
         ),
     ]
 };
@@ -200,14 +200,7 @@ pub const TABLE: &[Metric] = {
 const FAULT_BAND: u64 = 3;
 
 /// Beside its clocks, a time trial tells these too: they cost nothing inside the measured region.
-const IN_TIME_TOO: [&str; 6] = [
-    "ops",
-    "appended_bytes",
-    "input_bytes",
-    "reached_bytes",
-    "minflt",
-    "majflt",
-];
+const IN_TIME_TOO: [&str; 3] = ["ops", "appended_bytes", "reached_bytes"];
 
 /// A name that is no metric.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,13 +22,14 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-const DOCS: [&str; 6] = [
+const DOCS: [&str; 7] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "docs/methodology.md",
     "docs/workloads.md",
     "docs/format.md",
+    "docs/history.md",
 ];
 
 type Names = BTreeSet<String>;
@@ -755,6 +756,7 @@ fn results_have_their_places() {
                 .iter()
                 .flat_map(|grid| kinds.map(|kind| format!("{id}.{}.{kind}", grid.name))),
         );
+        tables.insert(format!("{id}.arms"));
         if !experiment.claims.is_empty() {
             tables.insert(format!("{id}.claims"));
             assert!(

@@ -1,6 +1,6 @@
 //! The mode of the census: every call counted.
 
-use crate::Mode;
+use crate::{Mode, Place};
 
 /// One block moved by realloc: for matching with the system calls of the same process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,13 +84,13 @@ impl Mode for Counted {
     }
 
     #[inline]
-    fn allocated(&mut self, _at: *mut u8, size: usize) {
+    fn allocated(&mut self, _at: &Place, size: usize) {
         self.counts.malloc_calls += 1;
         self.live(size, 0);
     }
 
     #[inline]
-    fn resized(&mut self, from: *mut u8, old: usize, to: *mut u8, new: usize) {
+    fn resized(&mut self, from: &Place, old: usize, to: &Place, new: usize) {
         self.counts.realloc_calls += 1;
         self.live(new, old);
         if from != to {
@@ -100,8 +100,8 @@ impl Mode for Counted {
             if bytes >= self.log_from {
                 if self.moves.len() < self.moves.capacity() {
                     self.moves.push(Move {
-                        from: from as usize,
-                        to: to as usize,
+                        from: from.address(),
+                        to: to.address(),
                         bytes,
                     });
                 } else {
@@ -112,7 +112,7 @@ impl Mode for Counted {
     }
 
     #[inline]
-    fn resize_failed(&mut self, _from: *mut u8, _old: usize) {
+    fn resize_failed(&mut self, _from: &Place, _old: usize) {
         self.counts.realloc_calls += 1;
     }
 
@@ -122,7 +122,7 @@ impl Mode for Counted {
     }
 
     #[inline]
-    fn freeing(&mut self, _at: *mut u8, size: usize) {
+    fn freeing(&mut self, _at: &Place, size: usize) {
         self.counts.free_calls += 1;
         self.live(0, size);
     }

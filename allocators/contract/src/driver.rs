@@ -5,10 +5,23 @@ use core::hint::black_box;
 use core::ops::Range;
 use core::ptr::{self, NonNull};
 
-/// What the driver does beside the call itself. All hooks are called with addresses that are live at that moment
-/// (`freed` and the old address of `resized` are called after the fact and must not be dereferenced).
+/// Where a block lies while a hook of a [`Mode`] is told of it.
 ///
-/// The default of every hook is to do nothing.
+/// Invariant PLACE: only the driver makes one, of a block of its heap that is live at that moment with as many bytes
+/// as the hook is told; the old place in [`Mode::resized`] alone may be gone. It can be neither copied nor kept.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Place(pub(crate) *mut u8);
+
+impl Place {
+    /// The address, as a number.
+    #[inline]
+    #[must_use]
+    pub fn address(&self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What the driver does beside the call itself. The default of every hook is to do nothing.
 pub trait Mode {
     /// What this mode has counted so far, if it counts.
     fn counts(&self) -> Option<Counts> {
@@ -16,27 +29,27 @@ pub trait Mode {
     }
     /// A block of `size` bytes was handed out at `at`.
     #[inline]
-    fn allocated(&mut self, at: *mut u8, size: usize) {
+    fn allocated(&mut self, at: &Place, size: usize) {
         let _ = (at, size);
     }
     /// A block of `old` bytes at `from` is about to be resized.
     #[inline]
-    fn resizing(&mut self, from: *mut u8, old: usize) {
+    fn resizing(&mut self, from: &Place, old: usize) {
         let _ = (from, old);
     }
     /// A block of `old` bytes at `from` now has `new` bytes at `to`.
     #[inline]
-    fn resized(&mut self, from: *mut u8, old: usize, to: *mut u8, new: usize) {
+    fn resized(&mut self, from: &Place, old: usize, to: &Place, new: usize) {
         let _ = (from, old, to, new);
     }
     /// A resize of the block at `from` failed; the block is as it was.
     #[inline]
-    fn resize_failed(&mut self, from: *mut u8, old: usize) {
+    fn resize_failed(&mut self, from: &Place, old: usize) {
         let _ = (from, old);
     }
     /// `len` bytes were written at `offset` into the block at `at`.
     #[inline]
-    fn wrote(&mut self, at: *mut u8, offset: usize, len: usize) {
+    fn wrote(&mut self, at: &Place, offset: usize, len: usize) {
         let _ = (at, offset, len);
     }
     /// The workload itself copied `len` bytes from block to block.
@@ -46,7 +59,7 @@ pub trait Mode {
     }
     /// The block of `size` bytes at `at` is about to be freed.
     #[inline]
-    fn freeing(&mut self, at: *mut u8, size: usize) {
+    fn freeing(&mut self, at: &Place, size: usize) {
         let _ = (at, size);
     }
 }
@@ -134,7 +147,7 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         let Some(at) = NonNull::new(self.heap.malloc(size)) else {
             return Err(OutOfMemory { requested: size });
         };
-        self.mode.allocated(at.as_ptr(), size);
+        self.mode.allocated(&Place(at.as_ptr()), size);
         Ok(Block { at, size })
     }
 
@@ -147,14 +160,14 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         debug_assert!(new != 0, "realloc(p, 0) has no portable meaning");
         self.ops = self.ops.wrapping_add(REALLOC.wrapping_add(new as u64));
         let (from, old) = (block.at.as_ptr(), block.size);
-        self.mode.resizing(from, old);
+        self.mode.resizing(&Place(from), old);
         // SAFETY: LIVE and ONE-HEAP: `from` is a live block of this heap of `old` bytes; `new` is not 0.
         let to = unsafe { self.heap.realloc(from, old, new) };
         let Some(at) = NonNull::new(to) else {
-            self.mode.resize_failed(from, old);
+            self.mode.resize_failed(&Place(from), old);
             return Err(OutOfMemory { requested: new });
         };
-        self.mode.resized(from, old, to, new);
+        self.mode.resized(&Place(from), old, &Place(to), new);
         block.at = at;
         block.size = new;
         Ok(())
@@ -173,7 +186,7 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         unsafe {
             ptr::copy_nonoverlapping(bytes.as_ptr(), block.at.as_ptr().add(old), bytes.len())
         };
-        self.mode.wrote(block.at.as_ptr(), old, bytes.len());
+        self.mode.wrote(&Place(block.at.as_ptr()), old, bytes.len());
         Ok(())
     }
 
@@ -187,7 +200,7 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         self.resize(block, old + len)?;
         // SAFETY: LIVE: the block now holds `old + len` bytes.
         unsafe { ptr::write_bytes(block.at.as_ptr().add(old), byte, len) };
-        self.mode.wrote(block.at.as_ptr(), old, len);
+        self.mode.wrote(&Place(block.at.as_ptr()), old, len);
         Ok(())
     }
 
@@ -209,11 +222,8 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
     ) -> Result<(), OutOfMemory> {
         let (mut line, lengths) = lines.next(most);
         let mut left = lengths.iter();
-        // Opaque, or the compiler counts lines in the loop for the sake of what is done after it, which costs an
-        // instruction a line.
-        let reached = |left: &[u32]| black_box(left.as_ptr());
         let mut books = Books {
-            ops: self.ops,
+            ops: self.ops.wrapping_add(weight(lengths.len())),
             at: block.at,
         };
         let mut run = Run::of(self, &mut books);
@@ -221,12 +231,9 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         while let Some(length) = left.next() {
             let (length, new) = (*length as usize, size + *length as usize);
             let Some(to) = run.resize(size, new) else {
-                let after = reached(left.as_slice());
-                // SAFETY: both in or at the end of `lengths`.
-                let calls = unsafe { after.offset_from_unsigned(lengths.as_ptr()) };
-                (self.ops, *block) = run.end(size, calls);
+                (self.ops, *block) = run.end(size, left.len());
                 // SAFETY: `line` has passed all lines that were yielded but the one that failed.
-                unsafe { lines.go_on(line, after.sub(1)) };
+                unsafe { lines.go_on(line, left.as_slice().as_ptr().sub(1)) };
                 return Err(OutOfMemory { requested: new });
             };
             // SAFETY: LIVE: the block now holds `size + length` bytes; IN-TEXT: so many are left at `line`;
@@ -235,12 +242,12 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
                 ptr::copy_nonoverlapping(line, to.as_ptr().add(size), length);
                 line.add(length)
             };
-            run.mode.wrote(to.as_ptr(), size, length);
+            run.mode.wrote(&Place(to.as_ptr()), size, length);
             size = new;
         }
-        (self.ops, *block) = run.end(size, lengths.len());
+        (self.ops, *block) = run.end(size, 0);
         // SAFETY: `line` has passed all of them.
-        unsafe { lines.go_on(line, reached(left.as_slice())) };
+        unsafe { lines.go_on(line, left.as_slice().as_ptr()) };
         Ok(())
     }
 
@@ -256,9 +263,8 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         len: usize,
         mut bytes: Range<u8>,
     ) -> Result<(), OutOfMemory> {
-        let steps = bytes.len();
         let mut books = Books {
-            ops: self.ops,
+            ops: self.ops.wrapping_add(weight(bytes.len())),
             at: block.at,
         };
         let mut run = Run::of(self, &mut books);
@@ -266,15 +272,15 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         while let Some(byte) = bytes.next() {
             let new = size + len;
             let Some(to) = run.resize(size, new) else {
-                (self.ops, *block) = run.end(size, steps - bytes.len());
+                (self.ops, *block) = run.end(size, bytes.len());
                 return Err(OutOfMemory { requested: new });
             };
             // SAFETY: LIVE: the block now holds `size + len` bytes.
             unsafe { ptr::write_bytes(to.as_ptr().add(size), byte, len) };
-            run.mode.wrote(to.as_ptr(), size, len);
+            run.mode.wrote(&Place(to.as_ptr()), size, len);
             size = new;
         }
-        (self.ops, *block) = run.end(size, steps);
+        (self.ops, *block) = run.end(size, 0);
         Ok(())
     }
 
@@ -292,7 +298,8 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         unsafe {
             ptr::copy_nonoverlapping(bytes.as_ptr(), block.at.as_ptr().add(offset), bytes.len())
         };
-        self.mode.wrote(block.at.as_ptr(), offset, bytes.len());
+        self.mode
+            .wrote(&Place(block.at.as_ptr()), offset, bytes.len());
     }
 
     /// Writes `byte` into the `len` bytes at `offset`.
@@ -307,7 +314,7 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         );
         // SAFETY: LIVE and the check above.
         unsafe { ptr::write_bytes(block.at.as_ptr().add(offset), byte, len) };
-        self.mode.wrote(block.at.as_ptr(), offset, len);
+        self.mode.wrote(&Place(block.at.as_ptr()), offset, len);
     }
 
     /// Copies `len` bytes from `from_offset` of one block to `to_offset` of another: the copying that a program
@@ -341,7 +348,7 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
                 len,
             )
         };
-        self.mode.wrote(to.at.as_ptr(), to_offset, len);
+        self.mode.wrote(&Place(to.at.as_ptr()), to_offset, len);
         self.mode.copied(len);
     }
 
@@ -376,10 +383,15 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
     #[inline]
     pub fn free(&mut self, block: Block) {
         self.ops = self.ops.wrapping_add(FREE.wrapping_add(block.size as u64));
-        self.mode.freeing(block.at.as_ptr(), block.size);
+        self.mode.freeing(&Place(block.at.as_ptr()), block.size);
         // SAFETY: LIVE and ONE-HEAP; the handle is consumed, so nobody uses the block afterwards.
         unsafe { self.heap.free(block.at.as_ptr()) };
     }
+}
+
+/// Weight of `calls` reallocs: a run adds it at once, so that within the run a call costs the checksum one addition.
+fn weight(calls: usize) -> u64 {
+    REALLOC.wrapping_mul(calls as u64)
 }
 
 /// A run of reallocs of one block.
@@ -411,14 +423,12 @@ impl<'r, 'h, H: Heap, M: Mode> Run<'r, 'h, H, M> {
         }
     }
 
-    /// What the driver and the block are to be after so many `calls`, the block having `size` bytes. The calls' weight
-    /// is added here at once, so that within the run a call costs the checksum one addition.
+    /// What the driver and the block are to be afterwards, the block having `size` bytes and `unmade` of the calls not
+    /// having been made.
     #[inline(always)]
-    fn end(self, size: usize, calls: usize) -> (u64, Block) {
+    fn end(self, size: usize, unmade: usize) -> (u64, Block) {
         (
-            self.books
-                .ops
-                .wrapping_add(REALLOC.wrapping_mul(calls as u64)),
+            self.books.ops.wrapping_sub(weight(unmade)),
             Block {
                 at: self.books.at,
                 size,
@@ -431,13 +441,14 @@ impl<'r, 'h, H: Heap, M: Mode> Run<'r, 'h, H, M> {
     fn resize(&mut self, old: usize, new: usize) -> Option<NonNull<u8>> {
         self.books.ops = self.books.ops.wrapping_add(new as u64);
         let from = self.books.at.as_ptr();
-        self.mode.resizing(from, old);
+        self.mode.resizing(&Place(from), old);
         // SAFETY: RUN and ONE-HEAP: `from` is a live block of this heap of `old` bytes; `new` is not 0.
         let Some(to) = NonNull::new(unsafe { self.heap.realloc(from, old, new) }) else {
-            self.mode.resize_failed(from, old);
+            self.mode.resize_failed(&Place(from), old);
             return None;
         };
-        self.mode.resized(from, old, to.as_ptr(), new);
+        self.mode
+            .resized(&Place(from), old, &Place(to.as_ptr()), new);
         self.books.at = to;
         Some(to)
     }

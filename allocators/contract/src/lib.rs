@@ -23,7 +23,7 @@ pub mod suite;
 
 pub use block::Block;
 pub use counted::{Counted, Counts, Move};
-pub use driver::{Driver, Mode, OutOfMemory, Plain};
+pub use driver::{Driver, Mode, OutOfMemory, Place, Plain};
 pub use heap::{Arm, Capabilities, Heap, Receipt, Refused, SelfStats};
 pub use knob::{Knobs, parse_bytes};
 pub use lines::Lines;

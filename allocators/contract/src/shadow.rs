@@ -3,7 +3,7 @@
 //! A shadow model keeps, in its own memory, which blocks are live and what is in each of them. Every block is filled
 //! when it is handed out, so that its contents are defined and two blocks never look alike.
 
-use crate::Mode;
+use crate::{Mode, Place};
 use core::fmt;
 use core::ptr;
 use std::collections::BTreeMap;
@@ -325,65 +325,65 @@ impl Canary {
 
 // The hooks dereference what they are given: `Mode` says that it is live.
 impl Mode for Canary {
-    fn allocated(&mut self, at: *mut u8, size: usize) {
+    fn allocated(&mut self, at: &Place, size: usize) {
         if self.broken.is_some() {
             return;
         }
-        self.check_place(at, size);
+        self.check_place(at.0, size);
         let mut mirror = Vec::with_capacity(size);
-        self.fill(at, &mut mirror, size);
-        self.live.insert(at.addr(), mirror);
+        self.fill(at.0, &mut mirror, size);
+        self.live.insert(at.address(), mirror);
     }
 
-    fn resizing(&mut self, from: *mut u8, old: usize) {
+    fn resizing(&mut self, from: &Place, old: usize) {
         if self.broken.is_some() || old > Self::ALWAYS_COMPARED {
             return;
         }
-        if let Some(mirror) = self.live.remove(&from.addr()) {
-            self.compare(from, &mirror, old, Noticed::BeforeRealloc);
-            self.live.insert(from.addr(), mirror);
+        if let Some(mirror) = self.live.remove(&from.address()) {
+            self.compare(from.0, &mirror, old, Noticed::BeforeRealloc);
+            self.live.insert(from.address(), mirror);
         }
     }
 
-    fn resized(&mut self, from: *mut u8, old: usize, to: *mut u8, new: usize) {
+    fn resized(&mut self, from: &Place, old: usize, to: &Place, new: usize) {
         if self.broken.is_some() {
             return;
         }
-        let Some(mut mirror) = self.live.remove(&from.addr()) else {
+        let Some(mut mirror) = self.live.remove(&from.address()) else {
             return;
         };
         mirror.truncate(new);
-        self.check_place(to, new);
+        self.check_place(to.0, new);
         if from != to || mirror.len() <= Self::ALWAYS_COMPARED {
-            self.compare_resized(from, old, to, new, &mirror);
+            self.compare_resized(from.0, old, to.0, new, &mirror);
         }
-        self.fill(to, &mut mirror, new);
-        self.live.insert(to.addr(), mirror);
+        self.fill(to.0, &mut mirror, new);
+        self.live.insert(to.address(), mirror);
     }
 
-    fn resize_failed(&mut self, from: *mut u8, old: usize) {
+    fn resize_failed(&mut self, from: &Place, old: usize) {
         if self.broken.is_some() {
             return;
         }
-        if let Some(mirror) = self.live.remove(&from.addr()) {
-            self.compare(from, &mirror, old, Noticed::AfterFailedRealloc);
-            self.live.insert(from.addr(), mirror);
+        if let Some(mirror) = self.live.remove(&from.address()) {
+            self.compare(from.0, &mirror, old, Noticed::AfterFailedRealloc);
+            self.live.insert(from.address(), mirror);
         }
     }
 
-    fn wrote(&mut self, at: *mut u8, offset: usize, len: usize) {
+    fn wrote(&mut self, at: &Place, offset: usize, len: usize) {
         if self.broken.is_some() {
             return;
         }
-        self.mirror_write(at, offset, len);
+        self.mirror_write(at.0, offset, len);
     }
 
-    fn freeing(&mut self, at: *mut u8, size: usize) {
+    fn freeing(&mut self, at: &Place, size: usize) {
         if self.broken.is_some() {
             return;
         }
-        if let Some(mirror) = self.live.remove(&at.addr()) {
-            self.compare(at, &mirror, size, Noticed::AtFree);
+        if let Some(mirror) = self.live.remove(&at.address()) {
+            self.compare(at.0, &mirror, size, Noticed::AtFree);
         }
     }
 }
