@@ -2,10 +2,9 @@
 
 mod common;
 
-use common::{Ran, definition, err, heaplab, out, said};
-use heaplab::trial::{ChildReport, Protocol, SCHEMA, Thp, TrialSpec};
+use common::{Ran, ask, definition, err, heaplab, out, said};
+use heaplab::trial::{ChildReport, TrialSpec};
 use std::fs;
-use std::io::Write;
 use std::process::{Command, Stdio};
 
 /// Runs `arguments`, expects exit status 2 and every one of `words` in the message, and nothing on standard output.
@@ -203,48 +202,16 @@ fn output_that_nobody_reads_to_the_end_is_no_failure() {
     assert_eq!(list.wait().expect("ends").code(), Some(0));
 }
 
-/// Asks a child directly, as `run` does.
-fn ask(child: &str, spec: &[u8]) -> std::process::Output {
-    let mut child = Command::new(child)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the child starts");
-    child
-        .stdin
-        .take()
-        .expect("piped")
-        .write_all(spec)
-        .expect("written");
-    child.wait_with_output().expect("the child ends")
-}
-
 fn spec() -> TrialSpec {
-    TrialSpec {
-        schema: SCHEMA,
-        source_hash: heaplab::SOURCE_HASH.to_owned(),
-        arm: "system".to_owned(),
-        knobs: Vec::new(),
-        workload: "growth".to_owned(),
-        params: [("shape", "one"), ("size", "64KiB"), ("step", "70")]
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .into(),
-        protocol: Protocol::Census,
-        seed: 1,
-        thp: Thp::Off,
-        soft_limit_ms: 1000,
-        memory_limit: None,
-        log_moves: 0,
-        verify: false,
-    }
+    common::spec(
+        "system",
+        "growth",
+        &[("shape", "one"), ("size", "64KiB"), ("step", "70")],
+    )
 }
 
 fn report(spec: &TrialSpec) -> ChildReport {
-    let output = ask(
-        env!("CARGO_BIN_EXE_child_system"),
-        &serde_json::to_vec(spec).expect("JSON"),
-    );
+    let output = ask("child_system", &serde_json::to_vec(spec).expect("JSON"));
     serde_json::from_slice(&output.stdout).expect("a report")
 }
 
@@ -271,7 +238,7 @@ fn a_child_asked_for_what_it_is_not_says_so() {
         ..spec()
     });
     assert!(format!("{:?}", unknown.outcome).contains("no workload `wlaker`"));
-    let output = ask(env!("CARGO_BIN_EXE_child_system"), b"what?");
+    let output = ask("child_system", b"what?");
     assert_eq!(output.status.code(), Some(2));
     let version = Command::new(env!("CARGO_BIN_EXE_child_system"))
         .arg("--version")

@@ -830,3 +830,35 @@ fn every_field_and_column_of_a_report() {
         assert!(help.contains(&format), "{format}");
     }
 }
+
+/// The tables in the README are those that its committed records give.
+#[test]
+fn the_readme_shows_what_the_committed_records_say() {
+    let root = root();
+    let mut runs: Vec<_> = fs::read_dir(root.join("paper/results"))
+        .expect("committed results")
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    runs.sort();
+    let newest = runs.last().expect("one run at least");
+    let output = heaplab()
+        .current_dir(&root)
+        .args([
+            "report",
+            &format!("paper/results/{newest}"),
+            "--into",
+            "README.md",
+            "--check",
+        ])
+        .output()
+        .expect("heaplab starts");
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    // And their claims still come out as they should.
+    let claims = heaplab()
+        .current_dir(&root)
+        .args(["claims", &format!("paper/results/{newest}")])
+        .output()
+        .expect("heaplab starts");
+    assert_eq!(claims.status.code(), Some(0), "{}", err(&claims));
+}

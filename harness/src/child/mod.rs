@@ -161,7 +161,8 @@ fn run_trial<A: Arm>(spec: &TrialSpec) -> ChildReport {
         });
     }
     let mut report = match (spec.verify, spec.protocol) {
-        (true, _) => drive(&heap, spec, Canary::default(), |canary, report| {
+        (true, _) => drive(&heap, spec, Canary::default(), |mut canary, report| {
+            canary.check_live();
             if let Some(broken) = canary.broken() {
                 report.outcome = Outcome::Failed {
                     signal: None,

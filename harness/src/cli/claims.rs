@@ -17,6 +17,9 @@ pub struct Claims {
     /// Folders of finished runs, or folders that hold such folders
     #[arg(value_name = "DIR", required = true)]
     folders: Vec<PathBuf>,
+    /// One line a claim, without what it rests on
+    #[arg(long, conflicts_with = "json")]
+    brief: bool,
     /// As JSON, with every value that was looked at
     #[arg(long)]
     json: bool,
@@ -39,6 +42,15 @@ impl Claims {
                 })
                 .collect();
             print_json(&all)?;
+        } else if self.brief {
+            for claim in reports.iter().flat_map(|report| report.claims()) {
+                print(&format!(
+                    "{:<15} {}: {}\n",
+                    claim.result.name(),
+                    claim.id,
+                    claim.finding
+                ))?;
+            }
         } else {
             for (run, report) in runs.iter().zip(&reports) {
                 print(&format!(

@@ -41,7 +41,7 @@ pub(super) fn table(view: &View<'_>) -> Table {
 
     let mut header = vec![view.row_head(), baseline.to_owned()];
     header.extend(others.iter().map(|arm| (*arm).to_owned()));
-    let rows = view
+    let rows: Vec<Vec<String>> = view
         .points
         .iter()
         .enumerate()
@@ -63,6 +63,7 @@ pub(super) fn table(view: &View<'_>) -> Table {
     let mut notes = statistics(&known, floor);
     notes.extend(view.notes_on_arms());
     let title = view.title(&format!("wall time as a multiple of {baseline}"));
+    let (header, rows) = one_row_an_arm(&header, &rows);
     Table {
         name: view.name("time"),
         title,
@@ -70,6 +71,19 @@ pub(super) fn table(view: &View<'_>) -> Table {
         rows,
         notes,
     }
+}
+
+/// A ratio with its interval and verdict is wide, and arms are many: so arms become rows and points columns.
+fn one_row_an_arm(header: &[String], rows: &[Vec<String>]) -> (Vec<String>, Vec<Vec<String>>) {
+    let columns = |first: &str, column: usize| {
+        let cells = rows.iter().map(|row| row[column].clone());
+        std::iter::once(first.to_owned()).chain(cells).collect()
+    };
+    let arms = header.iter().enumerate().skip(1);
+    (
+        columns("arm", 0),
+        arms.map(|(column, arm)| columns(arm, column)).collect(),
+    )
 }
 
 /// The arm that runs twice, or else the first.

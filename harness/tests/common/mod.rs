@@ -2,9 +2,11 @@
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
 use heaplab::record::TrialRecord;
+use heaplab::trial::{Protocol, SCHEMA, Thp, TrialSpec};
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// The binary under test, with nothing of the tester's environment that could change its output.
@@ -102,4 +104,41 @@ pub fn metric(record: &TrialRecord, name: &str) -> u64 {
         .metrics
         .get(name)
         .unwrap_or_else(|| panic!("{} has no {name}: {record:?}", record.arm))
+}
+
+/// Asks a child directly, as `run` does.
+pub fn ask(child: &str, orders: &[u8]) -> Output {
+    let built = Path::new(env!("CARGO_BIN_EXE_heaplab")).with_file_name(child);
+    let mut child = Command::new(built)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the child starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin.write_all(orders).expect("written");
+    drop(stdin);
+    child.wait_with_output().expect("the child ends")
+}
+
+/// Orders for one census trial.
+pub fn spec(arm: &str, workload: &str, params: &[(&str, &str)]) -> TrialSpec {
+    TrialSpec {
+        schema: SCHEMA,
+        source_hash: heaplab::SOURCE_HASH.to_owned(),
+        arm: arm.to_owned(),
+        knobs: Vec::new(),
+        workload: workload.to_owned(),
+        params: params
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        protocol: Protocol::Census,
+        seed: 1,
+        thp: Thp::Off,
+        soft_limit_ms: 10_000,
+        memory_limit: None,
+        log_moves: 0,
+        verify: false,
+    }
 }
