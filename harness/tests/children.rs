@@ -31,6 +31,7 @@ fn mark(arm: &str) -> Option<Mark> {
         "tcmalloc-google" => Mark::Defines("TCMallocInternalMalloc"),
         "tcmalloc-gperftools" => Mark::Defines("heaplab_gp_tc_malloc"),
         "tcmalloc-2007" => Mark::Crate("13tcmalloc_2007"),
+        "arena" | "arena-3.10" | "arena-3.10-keep0" => Mark::Defines("heaplab_arena_malloc"),
         "bump" => Mark::Defines("heaplab_bump_malloc"),
         "null" => Mark::Defines("heaplab_null_malloc"),
         "audit" | "audit-strdup" => Mark::Defines("malloc"),
