@@ -5,7 +5,7 @@ use crate::arena::{ArenaPtr, Arenas};
 use crate::block::{BlockPtr, ClientPtr};
 use crate::os::Os;
 use crate::policy::Policy;
-use crate::pool::{Given, PoolPtr};
+use crate::pool::PoolPtr;
 use crate::size_class::{CLASSES, SizeClass};
 use core::ptr;
 
@@ -81,12 +81,22 @@ impl<O: Os, P: Policy> Heap<O, P> {
     /// If there is no arena to be had for a small block the backing is asked, as CPython does.
     #[inline]
     pub fn malloc(&mut self, size: usize) -> *mut u8 {
-        if let Some(class) = SizeClass::of(size, self.policy.threshold())
-            && let Some(block) = self.take(class)
-        {
-            return block.hand_out();
+        let Some(class) = SizeClass::of(size, self.policy.threshold()) else {
+            return self.os.malloc(size);
+        };
+        match self.used[class.index()] {
+            Some(pool) => self.take(pool, class).hand_out(),
+            None => self.malloc_of_another_pool(class, size),
         }
-        self.os.malloc(size)
+    }
+
+    /// malloc where the class has no used pool. Apart, so that the common case saves no registers.
+    #[inline(never)]
+    fn malloc_of_another_pool(&mut self, class: SizeClass, size: usize) -> *mut u8 {
+        match self.begin_pool(class) {
+            Some(block) => block.hand_out(),
+            None => self.os.malloc(size),
+        }
     }
 
     /// A block of `count * size` zero bytes; null if the product overflows or it cannot be had.
@@ -94,7 +104,7 @@ impl<O: Os, P: Policy> Heap<O, P> {
     pub fn calloc(&mut self, count: usize, size: usize) -> *mut u8 {
         if let Some(bytes) = count.checked_mul(size)
             && let Some(class) = SizeClass::of(bytes, self.policy.threshold())
-            && let Some(block) = self.take(class)
+            && let Some(block) = self.take_or_begin(class)
         {
             let p = block.hand_out();
             // SAFETY: a block of at least `bytes` bytes, and nobody else's.
@@ -153,7 +163,7 @@ impl<O: Os, P: Policy> Heap<O, P> {
     ///
     /// # Safety
     /// `p` is a live block of this heap, or null; nobody uses it afterwards.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn free(&mut self, p: *mut u8) {
         let p = ClientPtr::new(p);
         if !self.map.has(p.address(), self.levels()) {
@@ -162,10 +172,10 @@ impl<O: Os, P: Policy> Heap<O, P> {
         }
         // SAFETY: MARKED: a live block of a pool, which the client gives up.
         let (pool, block) = unsafe { (PoolPtr::of(p, self.policy.pool_size()), p.given_up()) };
-        match pool.give(block) {
-            Given::Used => {}
-            Given::WasFull => self.link(pool),
-            Given::Emptied => self.retire(pool),
+        if pool.give(block) {
+            self.link(pool);
+        } else if pool.live.get() == 0 {
+            self.retire(pool);
         }
     }
 
@@ -186,20 +196,25 @@ impl<O: Os, P: Policy> Heap<O, P> {
 
     /// A block of `class`; `None` if there is no arena to be had.
     #[inline]
-    fn take(&mut self, class: SizeClass) -> Option<BlockPtr> {
-        let Some(pool) = self.used[class.index()] else {
-            return self.begin_pool(class);
-        };
+    fn take_or_begin(&mut self, class: SizeClass) -> Option<BlockPtr> {
+        match self.used[class.index()] {
+            Some(pool) => Some(self.take(pool, class)),
+            None => self.begin_pool(class),
+        }
+    }
+
+    /// A block of `pool`, the first on its class's list.
+    #[inline]
+    fn take(&mut self, pool: PoolPtr, class: SizeClass) -> BlockPtr {
         // SAFETY: USED.
         let block = unsafe { pool.take() };
         if pool.free.get().is_none() && !pool.extend(class) {
             self.unlink_first(pool, class);
         }
-        Some(block)
+        block
     }
 
     /// The first block of a pool that the class gets now. Only when it has no used pool.
-    #[inline(never)]
     fn begin_pool(&mut self, class: SizeClass) -> Option<BlockPtr> {
         let pool = match self.arenas.take_pool(&self.policy) {
             Some(pool) => pool,

@@ -32,7 +32,8 @@
 //! | [`stats`] | counted as CPython counts |
 //! | [`check`] | walks everything and compares it with the invariants |
 //!
-//! All of these need nothing but `core`, and `libc` in [`os`]. `arm` makes an arm of the heap, for the harness.
+//! All of these need nothing but `core`, and [`os`], where [`Libc`](os::Libc) is, the C library. `arm` makes an arm of
+//! the heap, for the harness.
 //!
 //! One thread at a time: CPython's lock, the GIL, guards the original, and a `&mut` guards this one.
 #![no_std]

@@ -79,17 +79,6 @@ impl Deref for PoolPtr {
     }
 }
 
-/// What giving a block back made of its pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Given {
-    /// It was used and still is.
-    Used,
-    /// It was full and is used now: it has to be linked.
-    WasFull,
-    /// It was used and is empty now: it has to be unlinked and given to its arena.
-    Emptied,
-}
-
 /// The start of the pool around `address`.
 #[inline]
 fn pool_start(address: usize, pool_size: usize) -> usize {
@@ -217,22 +206,15 @@ impl PoolPtr {
         true
     }
 
-    /// Puts a block of the pool that is no longer live at the front of the free list.
+    /// Puts a block of the pool that is no longer live at the front of the free list. True if the pool was full; then it
+    /// is used now, since a pool has more than one block. Otherwise it may be empty now.
     #[inline]
-    pub(crate) fn give(self, block: BlockPtr) -> Given {
+    pub(crate) fn give(self, block: BlockPtr) -> bool {
         let first = self.free.get();
         block.set_link(first);
         self.free.set(Some(block));
-        let live = self.live.get() - 1;
-        self.live.set(live);
-        if first.is_none() {
-            // A pool has more than one block, so one that was full is not empty now.
-            Given::WasFull
-        } else if live == 0 {
-            Given::Emptied
-        } else {
-            Given::Used
-        }
+        self.live.set(self.live.get() - 1);
+        first.is_none()
     }
 
     /// Blocks never handed out.
