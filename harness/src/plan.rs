@@ -7,6 +7,7 @@
 
 use crate::arms::Arm;
 use crate::experiment::{Experiment, Grid, OneOrMany};
+use crate::record::TrialRecord;
 use crate::size;
 use crate::stats::order;
 use crate::trial::{Params, Protocol, SCHEMA, Thp};
@@ -21,6 +22,9 @@ use std::time::Duration;
 
 /// Blocks of a quick run: enough to see that everything runs, too few for a verdict.
 const QUICK_BLOCKS: u32 = 2;
+
+/// The smallest memory limit: with less no trial gets as far as its first line.
+const LEAST_MEMORY: u64 = 1 << 20;
 
 /// What the command line asks of a plan.
 #[derive(Debug, Clone, Default)]
@@ -71,6 +75,16 @@ pub struct PlannedTrial {
     pub thp: Thp,
     /// Bytes that the trial needs at most, by the workload's estimate.
     pub footprint_bytes: u64,
+}
+
+impl PlannedTrial {
+    /// Whether `record` is one of this trial.
+    pub fn yields(&self, record: &TrialRecord) -> bool {
+        (self.trial, self.block, self.position) == (record.trial, record.block, record.position)
+            && (&self.grid, &self.arm, &self.workload)
+                == (&record.grid, &record.arm, &record.workload)
+            && (&self.params, self.protocol) == (&record.params, record.protocol)
+    }
 }
 
 /// Everything that will be run, in order.
@@ -271,6 +285,12 @@ impl Limits {
         };
         if timeout.is_zero() {
             return Err("the timeout must be longer than nothing".to_owned());
+        }
+        if memory.is_some_and(|bytes| bytes < LEAST_MEMORY) {
+            return Err(format!(
+                "the memory limit must be at least {}",
+                size::format_bytes(LEAST_MEMORY)
+            ));
         }
         Ok(Limits {
             timeout_ms: timeout.as_millis().max(1) as u64,
