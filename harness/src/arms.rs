@@ -137,6 +137,20 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
+        knobs: &[count_knob(
+            "purge_delay",
+            0,
+            1_000_000,
+            "milliseconds until free pages are purged",
+        )],
+        ..arm(
+            "mimalloc-v2",
+            "child_mimalloc_v2",
+            cfg!(feature = "mimalloc-v2"),
+            "mimalloc v2, by its C entry points",
+        )
+    },
+    ArmDef {
         knobs: &[bytes_knob(
             "sampling",
             0,

@@ -28,6 +28,7 @@ fn mark(arm: &str) -> Option<Mark> {
         "system" => Mark::Calls("malloc"),
         "jemalloc" => Mark::Defines("_rjem_malloc"),
         "mimalloc" => Mark::Defines("mi_malloc"),
+        "mimalloc-v2" => Mark::Defines("m2_mi_malloc"),
         "tcmalloc-google" => Mark::Defines("TCMallocInternalMalloc"),
         "tcmalloc-gperftools" => Mark::Defines("heaplab_gp_tc_malloc"),
         "tcmalloc-2007" => Mark::Crate("13tcmalloc_2007"),
