@@ -134,6 +134,17 @@ pub struct ClaimResult {
 }
 
 impl ClaimResult {
+    /// The answer in words; what is not as expected stands out.
+    pub fn answer(&self) -> String {
+        match &self.result {
+            Finding::NotDecidable { why } => format!("not decidable: {why}"),
+            Finding::Reproduced if self.expected => "reproduced".to_owned(),
+            Finding::NotReproduced if !self.expected => "not reproduced, as expected".to_owned(),
+            Finding::Reproduced => "REPRODUCED, against what was expected".to_owned(),
+            Finding::NotReproduced => "NOT REPRODUCED".to_owned(),
+        }
+    }
+
     /// Decided, and not as expected: what a run must be judged by.
     pub fn contradicted(&self) -> bool {
         !self.as_expected && !matches!(self.result, Finding::NotDecidable { .. })
