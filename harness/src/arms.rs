@@ -85,6 +85,28 @@ const fn count_knob(name: &'static str, min: u64, max: u64, what: &'static str) 
     }
 }
 
+const ARENA: Knob = bytes_knob(
+    "arena",
+    16 << 10,
+    16 << 20,
+    "bytes in an arena: a power of two, 4 to 1024 pools",
+);
+const POOL: Knob = bytes_knob("pool", 4096, 4 << 20, "bytes in a pool: a power of two");
+const THRESHOLD: Knob = bytes_knob(
+    "threshold",
+    16,
+    512,
+    "largest request that blocks serve: a multiple of 16",
+);
+const KEEP: Knob = count_knob("keep", 0, 1, "1: the last empty arena is kept");
+const ALIGNED: Knob = count_knob(
+    "aligned",
+    0,
+    1,
+    "1: arenas begin at multiples of their size, so that no pool of them is lost",
+);
+const ARENA_KNOBS: &[Knob] = &[ARENA, POOL, THRESHOLD, KEEP, ALIGNED];
+
 /// Every arm, in the order of lists.
 pub static ARMS: &[ArmDef] = &[
     ArmDef {
@@ -238,6 +260,33 @@ pub static ARMS: &[ArmDef] = &[
             "child_tcmalloc_2007",
             true,
             "MODEL of the realloc policy of google-perftools <= 0.97",
+        )
+    },
+    ArmDef {
+        knobs: ARENA_KNOBS,
+        ..arm(
+            "arena",
+            "child_arena",
+            true,
+            "our arena allocator, with CPython 3.10's policy; above 512 bytes the C library's",
+        )
+    },
+    ArmDef {
+        knobs: ARENA_KNOBS,
+        ..arm(
+            "arena-3.10",
+            "child_arena",
+            true,
+            "the same by its full name: 1 MiB arenas, 16 KiB pools, one empty arena kept",
+        )
+    },
+    ArmDef {
+        knobs: &[ARENA, POOL, THRESHOLD, ALIGNED],
+        ..arm(
+            "arena-3.10-keep0",
+            "child_arena",
+            true,
+            "that policy, but an empty arena is released at once",
         )
     },
     ArmDef {

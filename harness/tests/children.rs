@@ -37,6 +37,7 @@ fn marks(arm: &str) -> Option<Vec<Mark>> {
         "tcmalloc-google" => vec![Mark::Defines("TCMallocInternalMalloc")],
         "tcmalloc-gperftools" => vec![Mark::Defines("heaplab_gp_tc_malloc")],
         "tcmalloc-2007" => vec![Mark::Crate("13tcmalloc_2007")],
+        "arena" | "arena-3.10" | "arena-3.10-keep0" => vec![Mark::Defines("heaplab_arena_malloc")],
         "bump" => vec![Mark::Defines("heaplab_bump_malloc")],
         "null" => vec![Mark::Defines("heaplab_null_malloc")],
         "audit" | "audit-strdup" => vec![Mark::Defines("malloc")],
