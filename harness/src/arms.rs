@@ -145,6 +145,28 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
+        knobs: &[
+            count_knob(
+                "dirty_decay_ms",
+                0,
+                1_000_000,
+                "time until dirty pages are purged",
+            ),
+            count_knob(
+                "muzzy_decay_ms",
+                0,
+                1_000_000,
+                "time until muzzy pages are purged",
+            ),
+        ],
+        ..arm(
+            "jemalloc-global",
+            "child_jemalloc_global",
+            cfg!(feature = "jemalloc-global"),
+            "jemalloc 5.3 as a Rust user gets it, by tikv-jemallocator's GlobalAlloc",
+        )
+    },
+    ArmDef {
         knobs: &[count_knob(
             "purge_delay",
             0,
@@ -156,6 +178,34 @@ pub static ARMS: &[ArmDef] = &[
             "child_mimalloc",
             cfg!(feature = "mimalloc"),
             "mimalloc v3, by its C entry points",
+        )
+    },
+    ArmDef {
+        knobs: &[count_knob(
+            "purge_delay",
+            0,
+            1_000_000,
+            "milliseconds until free pages are purged",
+        )],
+        ..arm(
+            "mimalloc-v2",
+            "child_mimalloc_v2",
+            cfg!(feature = "mimalloc-v2"),
+            "mimalloc v2, by its C entry points",
+        )
+    },
+    ArmDef {
+        knobs: &[count_knob(
+            "purge_delay",
+            0,
+            1_000_000,
+            "milliseconds until free pages are purged",
+        )],
+        ..arm(
+            "mimalloc-global",
+            "child_mimalloc_global",
+            cfg!(feature = "mimalloc-global"),
+            "mimalloc v3 as a Rust user gets it, by the mimalloc crate's GlobalAlloc",
         )
     },
     ArmDef {

@@ -258,6 +258,7 @@ fn drive<H: Heap, M: Mode>(
     let totals = session.totals();
     let found = session.found;
     let finished = result.is_ok();
+    let no_input = matches!(result, Err(Stop::Input(_)));
     let mut report = ended(result.map_or_else(Stop::outcome, |()| Outcome::Ok));
     report.metrics = [
         ("wall_ns", totals.wall_ns),
@@ -283,6 +284,10 @@ fn drive<H: Heap, M: Mode>(
         report.input_hash = found.input_hash.map(hex);
     }
     finish(driver.into_mode(), &mut report);
+    if no_input {
+        // Nothing was measured, which is not the same as zeros.
+        report.metrics.clear();
+    }
     report
 }
 

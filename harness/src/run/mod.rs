@@ -40,6 +40,15 @@ pub enum Finish {
     Interrupted,
 }
 
+/// What a run needs to know of the file system.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'p> {
+    /// Folder of the children.
+    pub children: &'p Path,
+    /// File that strace may write.
+    pub trace: &'p Path,
+}
+
 /// Runs what is left of `plan`: every trial without a record among `done`. Records go to `into` one by one.
 ///
 /// # Errors
@@ -48,11 +57,10 @@ pub fn run(
     plan: &Plan,
     done: &[TrialRecord],
     into: &mut Appender,
-    children: &Path,
-    quiet: bool,
+    place: Place,
 ) -> Result<Finish, FolderError> {
     let finished: HashSet<u32> = done.iter().map(|record| record.trial).collect();
-    let mut run = Run::new(plan, children);
+    let mut run = Run::new(plan, place);
     for record in done {
         run.learn(record);
     }
@@ -62,7 +70,7 @@ pub fn run(
         .filter(|t| !finished.contains(&t.trial))
         .cloned()
         .collect();
-    let mut progress = Progress::new(left.len(), quiet);
+    let mut progress = Progress::new(left.len());
     for (i, trial) in left.iter().enumerate() {
         if interrupt::asked() {
             progress.finish();
@@ -84,13 +92,14 @@ pub fn run(
 /// Checksums that a group of trials (one grid, one set of parameters) must share.
 #[derive(Debug, Clone, Default)]
 struct Agreed {
+    input: Option<(String, String)>,
     ops: Option<(String, String)>,
     contents: Option<(String, String)>,
 }
 
 struct Run<'p> {
     plan: &'p Plan,
-    children: &'p Path,
+    place: Place<'p>,
     strace: Result<PathBuf, String>,
     available_memory: u64,
     agreed: HashMap<String, Agreed>,
@@ -106,7 +115,7 @@ fn cell(grid: &str, params: &BTreeMap<String, String>, arm: &str, protocol: Prot
 }
 
 impl<'p> Run<'p> {
-    fn new(plan: &'p Plan, children: &'p Path) -> Self {
+    fn new(plan: &'p Plan, place: Place<'p>) -> Self {
         let census = plan
             .trials
             .iter()
@@ -117,7 +126,7 @@ impl<'p> Run<'p> {
         };
         Run {
             plan,
-            children,
+            place,
             strace,
             available_memory: machine::available_memory().unwrap_or(u64::MAX),
             agreed: HashMap::new(),
@@ -141,6 +150,7 @@ impl<'p> Run<'p> {
                     .or_default();
                 let first =
                     |said: &Option<String>| said.clone().map(|sum| (sum, record.arm.clone()));
+                agreed.input = agreed.input.take().or_else(|| first(&record.input_hash));
                 agreed.ops = agreed.ops.take().or_else(|| first(&record.checksum_ops));
                 agreed.contents = agreed
                     .contents
@@ -188,6 +198,13 @@ impl<'p> Run<'p> {
                 arm.def.id
             ));
         }
+        if !self.place.children.join(arm.def.child).is_file() {
+            return Err(format!(
+                "{} is not in {}: cargo build --release",
+                arm.def.child,
+                self.place.children.display()
+            ));
+        }
         let limit = trial.memory_limit.unwrap_or(u64::MAX);
         let (needs, has) = (trial.footprint_bytes.min(limit), self.available_memory);
         if needs as f64 > MEMORY_SHARE * has as f64 {
@@ -230,17 +247,13 @@ impl<'p> Run<'p> {
             .environment
             .insert("HEAPLAB_PAD".to_owned(), format!("{pad} bytes"));
 
-        let log = std::env::temp_dir().join(format!(
-            "heaplab-{}-{}.strace",
-            std::process::id(),
-            trial.trial
-        ));
-        let child = self.children.join(arm.def.child);
+        let log = self.place.trace;
+        let child = self.place.children.join(arm.def.child);
         let limit = Duration::from_millis(trial.timeout_ms);
         let tracer = self.strace.as_ref().ok().filter(|_| traced);
         let start = Start {
             child: &child,
-            tracer: tracer.map(|strace| (strace.as_path(), strace::arguments(&log))),
+            tracer: tracer.map(|strace| (strace.as_path(), strace::arguments(log))),
             environment: &environment,
             spec: &spec,
             hard_limit: limit * HARD_FACTOR + HARD_SLACK,
@@ -259,7 +272,7 @@ impl<'p> Run<'p> {
                 };
             }
             Ok(Ended::Interrupted) => {
-                let _ = std::fs::remove_file(&log);
+                let _ = std::fs::remove_file(log);
                 return None;
             }
             Ok(Ended::Hung) => {
@@ -280,13 +293,13 @@ impl<'p> Run<'p> {
                 };
             }
             Ok(Ended::Reported(report)) => {
-                if census {
-                    system_calls(&mut record, &report, &self.strace, &log);
+                if census && !report.metrics.is_empty() {
+                    system_calls(&mut record, &report, &self.strace, log);
                 }
                 self.take_over(&mut record, *report, arm);
             }
         }
-        let _ = std::fs::remove_file(&log);
+        let _ = std::fs::remove_file(log);
         Some(record)
     }
 
@@ -310,9 +323,31 @@ impl<'p> Run<'p> {
             record.receipt = Some(report.receipt);
         }
         if record.outcome == Outcome::Ok
+            && let Err(message) = self.same_input(record)
+        {
+            record.outcome = Outcome::Failed {
+                signal: None,
+                message,
+            };
+            // What was measured on other input is no sample of this cell.
+            record.metrics.clear();
+        }
+        if record.outcome == Outcome::Ok
             && let Err(message) = self.checksums(record, arm)
         {
             record.outcome = Outcome::WrongChecksum { message };
+        }
+    }
+
+    /// Whether a trial has read what the others of its group have. If not, it is nobody's fault but the input's.
+    fn same_input(&self, record: &TrialRecord) -> Result<(), String> {
+        let agreed = self.agreed.get(&group(&record.grid, &record.params));
+        let there = agreed.and_then(|agreed| agreed.input.as_ref());
+        match (&record.input_hash, there) {
+            (Some(here), Some((there, whose))) if here != there => Err(format!(
+                "the input changed during the run: its hash is {here}, but was {there} under {whose}"
+            )),
+            _ => Ok(()),
         }
     }
 
@@ -401,7 +436,13 @@ fn environment(arm: &Arm, pad: u32) -> BTreeMap<String, String> {
     environment
 }
 
+/// SIGXFSZ, which strace dies of where its log may not grow.
+const FILE_SIZE: i32 = 25;
+
 fn killed(signal: i32, complaint: &str) -> String {
+    if signal == FILE_SIZE {
+        return "the trace of system calls hit the limit on file sizes (ulimit -f)".to_owned();
+    }
     let name = signal_hook::low_level::signal_name(signal).unwrap_or("an unnamed signal");
     let hint = if signal == 9 {
         " (perhaps by the kernel, out of memory: see dmesg)"

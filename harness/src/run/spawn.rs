@@ -11,13 +11,17 @@ use std::io::{self, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// A report longer than this is garbage. (The largest real ones list some ten thousand files and moves.)
-const LONGEST_REPORT: u64 = 256 << 20;
+const LONGEST_REPORT: usize = 256 << 20;
 /// What a child says on standard error is kept up to here.
-const LONGEST_COMPLAINT: u64 = 64 << 10;
+const LONGEST_COMPLAINT: usize = 64 << 10;
+/// A pipe that is still open so long after its child has ended is held by something else.
+const AFTER_THE_END: Duration = Duration::from_secs(1);
 
 /// How a child ended, seen from outside.
 #[derive(Debug)]
@@ -80,19 +84,16 @@ pub fn run(start: &Start) -> io::Result<Ended> {
     let out = child
         .stdout
         .take()
-        .map(|pipe| thread::spawn(move || gather(pipe, LONGEST_REPORT)));
+        .map(|pipe| Gathering::of(pipe, LONGEST_REPORT));
     let err = child
         .stderr
         .take()
-        .map(|pipe| thread::spawn(move || gather(pipe, LONGEST_COMPLAINT)));
+        .map(|pipe| Gathering::of(pipe, LONGEST_COMPLAINT));
     let watched = watch(&child, start.hard_limit);
-    if watched != Watched::Exited {
-        kill_group(&child);
-    }
+    // Whatever the child has left behind in its group goes with it.
+    kill_group(&child);
     let status = child.wait()?;
-    let text = |reader: Option<thread::JoinHandle<Vec<u8>>>| {
-        reader.and_then(|r| r.join().ok()).unwrap_or_default()
-    };
+    let text = |gathering: Option<Gathering>| gathering.map(Gathering::taken).unwrap_or_default();
     let (out, err) = (text(out), text(err));
     Ok(match watched {
         Watched::Exited => read(status, &out, &err),
@@ -129,12 +130,41 @@ fn read(status: ExitStatus, out: &[u8], err: &[u8]) -> Ended {
     }
 }
 
-/// Reads to the end, keeping the first `most` bytes: a child that prints without end must not fill our memory.
-fn gather(mut pipe: impl Read, most: u64) -> Vec<u8> {
-    let mut kept = Vec::new();
-    let _ = pipe.by_ref().take(most).read_to_end(&mut kept);
-    let _ = io::copy(&mut pipe, &mut io::sink());
-    kept
+/// What a child writes into one pipe, read by a thread of its own.
+struct Gathering {
+    kept: Arc<Mutex<Vec<u8>>>,
+    ended: Receiver<()>,
+}
+
+impl Gathering {
+    /// Reads to the end, keeping the first `most` bytes: a child that prints without end must not fill our memory.
+    fn of(mut pipe: impl Read + Send + 'static, most: usize) -> Gathering {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let (told, ended) = mpsc::channel();
+        let into = Arc::clone(&kept);
+        thread::spawn(move || {
+            let mut buffer = vec![0; 64 << 10];
+            while let Ok(read @ 1..) = pipe.read(&mut buffer) {
+                if let Ok(mut kept) = into.lock() {
+                    let room = most.saturating_sub(kept.len());
+                    kept.extend_from_slice(&buffer[..read.min(room)]);
+                }
+            }
+            // Nobody may be waiting any more.
+            let _ = told.send(());
+        });
+        Gathering { kept, ended }
+    }
+
+    /// What was written by the child, which has ended. A process that it left behind may hold the pipe open for ever,
+    /// so the wait for its end is short.
+    fn taken(self) -> Vec<u8> {
+        let _ = self.ended.recv_timeout(AFTER_THE_END);
+        self.kept
+            .lock()
+            .map(|mut kept| std::mem::take(&mut *kept))
+            .unwrap_or_default()
+    }
 }
 
 #[derive(PartialEq, Eq)]
