@@ -17,6 +17,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Blocks of a quick run: enough to see that everything runs, too few for a verdict.
@@ -89,6 +90,9 @@ pub struct Plan {
     pub quick: bool,
     /// What the command line changed, as `option=value`.
     pub overrides: Vec<String>,
+    /// Libraries of the user's, by the label of their arm: where they are.
+    #[serde(default)]
+    pub libraries: BTreeMap<String, PathBuf>,
     /// The trials.
     pub trials: Vec<PlannedTrial>,
 }
@@ -118,6 +122,7 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
     let mut trials = Vec::new();
     let mut random = Xoshiro256PlusPlus::seed_from_u64(options.seed);
     let mut blocks: BTreeMap<u32, Vec<PlannedTrial>> = BTreeMap::new();
+    let mut libraries: BTreeMap<String, PathBuf> = BTreeMap::new();
     let mut set_somewhere: Vec<bool> = vec![false; options.set.len()];
     for grid in &experiment.grids {
         if options.quick && grid.skip_when_quick {
@@ -135,6 +140,17 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
                 .collect::<Result<_, _>>()
                 .map_err(|e| named(e.0))?,
         };
+        for library in arms.iter().filter_map(|arm| arm.library.as_ref()) {
+            let known = libraries
+                .entry(library.name.clone())
+                .or_insert_with(|| library.path.clone());
+            if *known != library.path {
+                return Err(named(format!(
+                    "{} names two libraries, here and in an earlier grid",
+                    library.name
+                )));
+            }
+        }
         let limits = Limits::of(grid, options).map_err(named)?;
         for protocol in &grid.protocols {
             if options.protocol.is_some_and(|only| only != *protocol) {
@@ -206,6 +222,7 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
         seed: options.seed,
         quick: options.quick,
         overrides: overrides(options),
+        libraries,
         trials,
     })
 }
