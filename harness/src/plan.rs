@@ -18,6 +18,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Blocks of a quick run: enough to see that everything runs, too few for a verdict.
@@ -106,6 +107,9 @@ pub struct Plan {
     pub quick: bool,
     /// What the command line changed, as `option=value`.
     pub overrides: Vec<String>,
+    /// Libraries of the user's, by the label of their arm: where they are.
+    #[serde(default)]
+    pub libraries: BTreeMap<String, PathBuf>,
     /// The trials.
     pub trials: Vec<PlannedTrial>,
 }
@@ -137,6 +141,7 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
     let mut random = Xoshiro256PlusPlus::seed_from_u64(options.seed);
     let mut blocks: BTreeMap<u32, Vec<PlannedTrial>> = BTreeMap::new();
     let mut total = 0;
+    let mut libraries: BTreeMap<String, PathBuf> = BTreeMap::new();
     let mut set_somewhere: Vec<bool> = vec![false; options.set.len()];
     for grid in &experiment.grids {
         if options.quick && grid.skip_when_quick {
@@ -154,6 +159,17 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
                 .collect::<Result<_, _>>()
                 .map_err(|e| named(e.0))?,
         };
+        for library in arms.iter().filter_map(|arm| arm.library.as_ref()) {
+            let known = libraries
+                .entry(library.name.clone())
+                .or_insert_with(|| library.path.clone());
+            if *known != library.path {
+                return Err(named(format!(
+                    "{} names two libraries, here and in an earlier grid",
+                    library.name
+                )));
+            }
+        }
         let limits = Limits::of(grid, options).map_err(named)?;
         for protocol in &grid.protocols {
             if options.protocol.is_some_and(|only| only != *protocol) {
@@ -235,6 +251,7 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
         seed: options.seed,
         quick: options.quick,
         overrides: overrides(options),
+        libraries,
         trials,
     })
 }

@@ -4,7 +4,7 @@
 //! An allocator is recognised by an entry point that it alone defines, with global binding: gperftools' objects keep a
 //! *local* `malloc` of their own (see `tcmalloc-sys/build.rs`), which takes nothing over.
 
-use heaplab::arms::ARMS;
+use heaplab::arms::{ARMS, ArmDef, PRELOAD};
 use object::{Object, ObjectSymbol};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,11 +23,16 @@ enum Mark {
     Nothing,
 }
 
+/// Every arm, and what those of the user's own libraries are.
+fn arms() -> impl Iterator<Item = &'static ArmDef> {
+    ARMS.iter().chain([&PRELOAD])
+}
+
 /// By what an arm is recognised, all of it; `None` for an arm that this table has forgotten.
 fn marks(arm: &str) -> Option<Vec<Mark>> {
     let through_global_alloc = || Mark::Crate("11rust_global");
     Some(match arm {
-        "system" => vec![Mark::Calls("malloc")],
+        "system" | "preload" => vec![Mark::Calls("malloc")],
         "jemalloc" => vec![Mark::Defines("_rjem_malloc")],
         "jemalloc-global" => vec![Mark::Defines("_rjem_malloc"), through_global_alloc()],
         "mimalloc" => vec![Mark::Defines("mi_free"), Mark::Defines("mi_malloc")],
@@ -113,8 +118,7 @@ fn heaplab() -> PathBuf {
 /// The children that belong to this build, by name. (The folder can hold others, of an earlier build with other
 /// features.)
 fn children() -> BTreeMap<&'static str, Symbols> {
-    let built: BTreeSet<&str> = ARMS
-        .iter()
+    let built: BTreeSet<&str> = arms()
         .filter(|arm| arm.built)
         .map(|arm| arm.child)
         .collect();
@@ -129,7 +133,7 @@ fn every_arm_is_in_its_own_child_and_nowhere_else() {
     let children = children();
     let heaplab = Symbols::of(&heaplab());
     let of = |arm: &str| marks(arm).unwrap_or_else(|| panic!("{arm}: by what is it recognised?"));
-    for arm in ARMS {
+    for arm in arms() {
         for mark in of(arm.id) {
             if arm.built {
                 assert!(
@@ -143,8 +147,7 @@ fn every_arm_is_in_its_own_child_and_nowhere_else() {
                 continue;
             }
             // Two arms can have a library in common.
-            let owners: BTreeSet<&str> = ARMS
-                .iter()
+            let owners: BTreeSet<&str> = arms()
                 .filter(|other| of(other.id).contains(&mark))
                 .map(|other| other.child)
                 .collect();

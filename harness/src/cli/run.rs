@@ -38,7 +38,8 @@ pub struct Run {
     experiments: Vec<String>,
 
     /// Arms to run instead of the experiment's, as id[:knob=value,...]; the first is the baseline.
-    /// Separate arms by commas; a comma followed by knob=value belongs to the arm before it
+    /// Separate arms by commas; a comma followed by knob=value belongs to the arm before it.
+    /// name=path/to/lib.so is an allocator of your own, put in by LD_PRELOAD
     #[arg(long, value_name = "ARM,...", conflicts_with = "resume")]
     allocators: Option<String>,
 
@@ -280,12 +281,15 @@ impl Run {
     }
 }
 
-/// Reads `a,b:knob=1,knob=2,c`: a piece of the form knob=value belongs to the arm before it.
+/// Reads `a,b:knob=1,knob=2,c`: a piece of the form knob=value belongs to the arm before it. No knob's value holds a
+/// slash, so with one it is a library.
 fn arms(list: &str) -> Result<Vec<Arm>, Failure> {
     let mut texts: Vec<String> = Vec::new();
     for piece in list.split(',') {
         match texts.last_mut() {
-            Some(last) if piece.contains('=') && !piece.contains(':') && last.contains(':') => {
+            Some(last)
+                if piece.contains('=') && !piece.contains([':', '/']) && last.contains(':') =>
+            {
                 last.push(',');
                 last.push_str(piece);
             }
@@ -376,6 +380,12 @@ mod tests {
         assert!(
             matches!(labels("system,system"), Err(Failure::BadInput(why)) if why.contains("twice"))
         );
+        let library = format!(
+            "jemalloc:dirty_decay_ms=0,mine={}",
+            std::env::current_exe().expect("this program").display()
+        );
+        let read = labels(&library).expect("valid");
+        assert_eq!(read, ["jemalloc:dirty_decay_ms=0", "mine"]);
         assert!(matches!(labels("sistem"), Err(Failure::BadInput(why)) if why.contains("system")));
     }
 }

@@ -306,6 +306,7 @@ impl Appender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn a_cut_off_line_is_dropped_and_whole_ones_stay() {
@@ -344,6 +345,7 @@ mod tests {
             seed: 1,
             quick: false,
             overrides: Vec::new(),
+            libraries: BTreeMap::new(),
             trials: Vec::new(),
         }
     }

@@ -2,6 +2,7 @@
 
 pub mod env;
 pub mod folder;
+pub mod gate;
 pub mod interrupt;
 pub mod progress;
 pub mod spawn;
@@ -11,8 +12,9 @@ use crate::plan::{Plan, PlannedTrial};
 use crate::probe::{machine, strace};
 use crate::record::{Outcome, TrialRecord};
 use crate::size;
-use crate::trial::{ChildReport, Protocol, SCHEMA, TrialSpec};
+use crate::trial::{ChildReport, Protocol, SCHEMA, SUITE_FACT, TrialSpec};
 use folder::{Appender, FolderError};
+use gate::Passage;
 use progress::Progress;
 use spawn::{Ended, Start};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -104,6 +106,8 @@ struct Run<'p> {
     available_memory: u64,
     agreed: HashMap<String, Agreed>,
     timed_out: HashMap<String, (u64, u32)>,
+    /// What the gate said of the user's libraries, by label.
+    passages: HashMap<String, Passage>,
 }
 
 fn group(grid: &str, params: &BTreeMap<String, String>) -> String {
@@ -131,6 +135,7 @@ impl<'p> Run<'p> {
             available_memory: machine::available_memory().unwrap_or(u64::MAX),
             agreed: HashMap::new(),
             timed_out: HashMap::new(),
+            passages: HashMap::new(),
         }
     }
 
@@ -176,7 +181,12 @@ impl<'p> Run<'p> {
             };
             return Some(record);
         }
-        let arm = match Arm::parse(trial.arm.trim_end_matches("#2")) {
+        let label = trial.arm.trim_end_matches("#2");
+        let text = match self.plan.libraries.get(label) {
+            Some(path) => format!("{label}={}", path.display()),
+            None => label.to_owned(),
+        };
+        let arm = match Arm::parse(&text) {
             Ok(arm) => arm,
             Err(why) => {
                 record.outcome = Outcome::Unavailable { why: why.0 };
@@ -187,7 +197,35 @@ impl<'p> Run<'p> {
             record.outcome = Outcome::Unavailable { why };
             return Some(record);
         }
-        self.measure(trial, &arm, record)
+        match self.passage(&arm) {
+            None => self.measure(trial, &arm, record),
+            Some(Passage::Open(fact)) => {
+                let mut record = self.measure(trial, &arm, record)?;
+                if let Some(receipt) = &mut record.receipt {
+                    receipt.facts.insert(SUITE_FACT.to_owned(), fact);
+                }
+                Some(record)
+            }
+            Some(Passage::Refused(why)) => {
+                record.outcome = Outcome::Unavailable { why };
+                Some(record)
+            }
+            Some(Passage::Interrupted) => None,
+        }
+    }
+
+    /// What the gate says of an arm that is a library of the user's; it is asked once.
+    fn passage(&mut self, arm: &Arm) -> Option<Passage> {
+        arm.library.as_ref()?;
+        let label = arm.label();
+        if let Some(passage) = self.passages.get(&label) {
+            return Some(passage.clone());
+        }
+        let mut environment = environment(arm, 0);
+        environment.extend(preloaded(arm));
+        let passage = gate::ask(arm, &self.place.children.join(arm.def.child), &environment);
+        self.passages.insert(label, passage.clone());
+        Some(passage)
     }
 
     /// Whether a trial can be tried at all.
@@ -241,19 +279,30 @@ impl<'p> Run<'p> {
             verify: false,
         };
         let pad = padding(self.plan.seed, trial.trial);
-        let environment = environment(arm, pad);
+        let mut environment = environment(arm, pad);
         record.environment = environment.clone();
         record
             .environment
             .insert("HEAPLAB_PAD".to_owned(), format!("{pad} bytes"));
+        if let Some(library) = &arm.library {
+            record
+                .environment
+                .insert(LD_PRELOAD.to_owned(), library.file_name());
+        }
 
         let log = self.place.trace;
         let child = self.place.children.join(arm.def.child);
         let limit = Duration::from_millis(trial.timeout_ms);
         let tracer = self.strace.as_ref().ok().filter(|_| traced);
+        let mut tracee = BTreeMap::new();
+        if tracer.is_some() {
+            tracee = preloaded(arm);
+        } else {
+            environment.extend(preloaded(arm));
+        }
         let start = Start {
             child: &child,
-            tracer: tracer.map(|strace| (strace.as_path(), strace::arguments(log))),
+            tracer: tracer.map(|strace| (strace.as_path(), strace::arguments(log, &tracee))),
             environment: &environment,
             spec: &spec,
             hard_limit: limit * HARD_FACTOR + HARD_SLACK,
@@ -438,6 +487,16 @@ fn environment(arm: &Arm, pad: u32) -> BTreeMap<String, String> {
 
 /// SIGXFSZ, which strace dies of where its log may not grow.
 const FILE_SIZE: i32 = 25;
+/// The variable by which the loader puts a library in front of the C library.
+const LD_PRELOAD: &str = "LD_PRELOAD";
+
+/// What puts the user's library into the child.
+fn preloaded(arm: &Arm) -> BTreeMap<String, String> {
+    let library = arm.library.iter();
+    library
+        .map(|library| (LD_PRELOAD.to_owned(), library.path.display().to_string()))
+        .collect()
+}
 
 fn killed(signal: i32, complaint: &str) -> String {
     if signal == FILE_SIZE {

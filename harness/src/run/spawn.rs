@@ -2,9 +2,10 @@
 
 use super::interrupt;
 use crate::probe::limits;
-use crate::trial::{ChildReport, TrialSpec};
+use crate::trial::{ChildReport, SuiteReport, TrialSpec};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -23,11 +24,11 @@ const LONGEST_COMPLAINT: usize = 64 << 10;
 /// A pipe that is still open so long after its child has ended is held by something else.
 const AFTER_THE_END: Duration = Duration::from_secs(1);
 
-/// How a child ended, seen from outside.
+/// How a child that was to answer with `R` ended, seen from outside.
 #[derive(Debug)]
-pub enum Ended {
+pub enum Ended<R> {
     /// It exited with success and this report.
-    Reported(Box<ChildReport>),
+    Reported(Box<R>),
     /// It died of a signal.
     Killed(i32, String),
     /// It exited with a failure, or with no readable report.
@@ -57,7 +58,7 @@ pub struct Start<'a> {
 ///
 /// # Errors
 /// If it cannot be started at all.
-pub fn run(start: &Start) -> io::Result<Ended> {
+pub fn run(start: &Start) -> io::Result<Ended<ChildReport>> {
     let mut command = match &start.tracer {
         Some((strace, arguments)) => {
             let mut command = Command::new(strace);
@@ -67,10 +68,33 @@ pub fn run(start: &Start) -> io::Result<Ended> {
         None => Command::new(start.child),
     };
     let orders = serde_json::to_vec(start.spec)?;
+    to_its_end(&mut command, start.environment, &orders, start.hard_limit)
+}
+
+/// Has a child ask the behaviour suite of its heap.
+///
+/// # Errors
+/// If it cannot be started at all.
+pub fn suite(
+    child: &Path,
+    environment: &BTreeMap<String, String>,
+    hard_limit: Duration,
+) -> io::Result<Ended<SuiteReport>> {
+    let mut command = Command::new(child);
+    command.arg(crate::child::suite::OPTION);
+    to_its_end(&mut command, environment, b"", hard_limit)
+}
+
+fn to_its_end<R: DeserializeOwned>(
+    command: &mut Command,
+    environment: &BTreeMap<String, String>,
+    orders: &[u8],
+    hard_limit: Duration,
+) -> io::Result<Ended<R>> {
     // Neither a child nor its tracer may outlive a harness that is killed.
-    let mut child = limits::dies_with_us(&mut command)
+    let mut child = limits::dies_with_us(command)
         .env_clear()
-        .envs(start.environment)
+        .envs(environment)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -79,7 +103,7 @@ pub fn run(start: &Start) -> io::Result<Ended> {
         .spawn()?;
     // A child that ends without reading leaves a broken pipe; its ending says more than that.
     if let Some(mut stdin) = child.stdin.take() {
-        let _ = stdin.write_all(&orders);
+        let _ = stdin.write_all(orders);
     }
     let out = child
         .stdout
@@ -89,7 +113,7 @@ pub fn run(start: &Start) -> io::Result<Ended> {
         .stderr
         .take()
         .map(|pipe| Gathering::of(pipe, LONGEST_COMPLAINT));
-    let watched = watch(&child, start.hard_limit);
+    let watched = watch(&child, hard_limit);
     // Whatever the child has left behind in its group goes with it.
     kill_group(&child);
     let status = child.wait()?;
@@ -103,7 +127,7 @@ pub fn run(start: &Start) -> io::Result<Ended> {
 }
 
 /// What a finished child's status and words amount to.
-fn read(status: ExitStatus, out: &[u8], err: &[u8]) -> Ended {
+fn read<R: DeserializeOwned>(status: ExitStatus, out: &[u8], err: &[u8]) -> Ended<R> {
     let said = String::from_utf8_lossy(err);
     let complaint = said
         .lines()
