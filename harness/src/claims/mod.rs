@@ -226,7 +226,8 @@ impl AsRun {
             let given: Vec<&str> = given.split(',').collect();
             let within =
                 |a: &[&str], b: &[&str]| a.iter().all(|a| b.iter().any(|b| same_value(a, b)));
-            !before.is_empty() && !(within(&before, &given) && within(&given, &before))
+            let same = within(&before, &given) && within(&given, &before);
+            !before.is_empty() && !same
         };
         let replacing = self.overrides.iter().filter(|text| replaces(text));
         replacing.map(|text| option(text)).collect()
