@@ -304,24 +304,33 @@ impl<'v> View<'v> {
         format!("{}.{}.{kind}", self.report.experiment.id, self.grid.name)
     }
 
+    /// Notes on libraries of the user's: which they are, and which rules they break.
+    fn notes_on_libraries(&self) -> Vec<String> {
+        let receipts = &self.report.summary.receipts;
+        let note = |arm: &&str| {
+            let receipt = receipts.get(*arm)?;
+            let (said, file) = (receipt.facts.get(SUITE_FACT)?, &receipt.allocator);
+            Some(match said.strip_prefix(SUITE_BREAKS) {
+                Some(rules) => format!(
+                    "{arm} ({file}, by LD_PRELOAD) is MARKED, because it breaks rules of the behaviour suite:{rules}."
+                ),
+                None => {
+                    format!("{arm} is {file}, by LD_PRELOAD; in the behaviour suite it {said}.")
+                }
+            })
+        };
+        self.arms.iter().filter_map(note).collect()
+    }
+
     /// Notes on who was measured and on cells that hold no plain value.
     fn notes_on_arms(&self) -> Vec<String> {
         let receipts = &self.report.summary.receipts;
-        let mut notes = Vec::new();
+        let mut notes = self.notes_on_libraries();
         for arm in &self.arms {
             let receipt = receipts.get(*arm);
             if let Some(note) = Arm::parse(arm).ok().and_then(|arm| arm.def.note) {
                 let told = receipt.map(|r| format!(" Its receipt: {} {}.", r.allocator, r.version));
                 notes.push(format!("{note}.{}", told.unwrap_or_default()));
-            }
-            if let Some(said) = receipt.and_then(|receipt| receipt.facts.get(SUITE_FACT)) {
-                let file = receipt.map_or("", |receipt| receipt.allocator.as_str());
-                notes.push(match said.strip_prefix(SUITE_BREAKS) {
-                    Some(rules) => format!(
-                        "{arm} ({file}, by LD_PRELOAD) is MARKED, because it breaks rules of the behaviour suite:{rules}."
-                    ),
-                    None => format!("{arm} is {file}, by LD_PRELOAD; in the behaviour suite it {said}."),
-                });
             }
             if receipt.is_some_and(metric::sampling_on) {
                 notes.push(format!(
