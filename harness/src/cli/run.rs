@@ -161,9 +161,9 @@ impl Run {
         let mut appender = folder.appender()?;
         let done = folder.records(plan)?;
         note(&format!(
-            "{}: {} trials, {} of them done, into {shown}",
+            "{}: {}, {} of them done, into {shown}",
             experiment.id,
-            plan.trials.len(),
+            size::counted(plan.trials.len(), "trial"),
             done.len()
         ));
         let place = Place {
@@ -204,8 +204,8 @@ impl Run {
         };
         if ended("wrong-checksum") > 0 {
             return Err(Failure::Check(format!(
-                "{} trials gave a wrong checksum",
-                ended("wrong-checksum")
+                "{} gave a wrong checksum",
+                size::counted(ended("wrong-checksum"), "trial")
             )));
         }
         // A trial that was cut off has measured something; one that never got to its work has not.
@@ -331,9 +331,9 @@ fn shown(plans: &[&Plan]) -> String {
     for plan in plans {
         let _ = writeln!(
             text,
-            "{}: {} trials, seed {}",
+            "{}: {}, seed {}",
             plan.experiment,
-            plan.trials.len(),
+            size::counted(plan.trials.len(), "trial"),
             plan.seed
         );
         for trial in &plan.trials {
