@@ -182,10 +182,11 @@ impl<'p> Run<'p> {
 
     /// Whether a trial can be tried at all.
     fn runnable(&self, trial: &PlannedTrial, arm: &Arm) -> Result<(), String> {
-        if !arm.def.built {
+        let home = arm.home();
+        if !home.built {
             return Err(format!(
                 "not built in: cargo build --release --features {0} (or scripts/setup, then scripts/reproduce)",
-                arm.def.id
+                home.features
             ));
         }
         let limit = trial.memory_limit.unwrap_or(u64::MAX);
@@ -235,7 +236,7 @@ impl<'p> Run<'p> {
             std::process::id(),
             trial.trial
         ));
-        let child = self.children.join(arm.def.child);
+        let child = self.children.join(arm.home().child);
         let limit = Duration::from_millis(trial.timeout_ms);
         let tracer = self.strace.as_ref().ok().filter(|_| traced);
         let start = Start {
@@ -255,7 +256,7 @@ impl<'p> Run<'p> {
             Err(why) => {
                 record.outcome = Outcome::Failed {
                     signal: None,
-                    message: format!("cannot start {}: {why}", arm.def.child),
+                    message: format!("cannot start {}: {why}", arm.home().child),
                 };
             }
             Ok(Ended::Interrupted) => {
@@ -393,7 +394,7 @@ fn environment(arm: &Arm, pad: u32) -> BTreeMap<String, String> {
         ("HEAPLAB_PAD".to_owned(), "x".repeat(pad as usize)),
     ]);
     environment.extend(
-        arm.def
+        arm.home()
             .environment
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
