@@ -6,13 +6,14 @@
 
 mod common;
 
-use heaplab::arms::{ARMS, ArmDef, Home, Takes};
+use heaplab::arms::{ARMS, ArmDef, Home, PRELOAD, Takes};
 use object::{Object, ObjectSymbol};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// How a binary shows that it holds an arm.
+#[derive(Debug, PartialEq)]
 enum Mark {
     /// It defines this global symbol.
     Defines(&'static str),
@@ -24,23 +25,34 @@ enum Mark {
     Nothing,
 }
 
-/// By what an arm is recognised; `None` for an arm that this table has forgotten.
-fn mark(arm: &str) -> Option<Mark> {
+/// Every arm, and what those of the user's own libraries are.
+fn arms() -> impl Iterator<Item = &'static ArmDef> {
+    ARMS.iter().chain([&PRELOAD])
+}
+
+/// By what an arm is recognised, all of it; `None` for an arm that this table has forgotten.
+fn marks(arm: &str) -> Option<Vec<Mark>> {
+    let through_global_alloc = || Mark::Crate("11rust_global");
     Some(match arm {
-        "system" => Mark::Calls("malloc"),
-        "jemalloc" => Mark::Defines("_rjem_malloc"),
-        "mimalloc" => Mark::Defines("mi_malloc"),
-        "tcmalloc-google" => Mark::Defines("TCMallocInternalMalloc"),
-        "tcmalloc-gperftools" => Mark::Defines("heaplab_gp_tc_malloc"),
-        "tcmalloc-2007" => Mark::Crate("13tcmalloc_2007"),
-        "obmalloc" => Mark::Defines("heaplab_obm_as_is_malloc"),
-        "obmalloc-1m-eager" => Mark::Defines("heaplab_obm_1m_eager_malloc"),
-        "obmalloc-classic" => Mark::Defines("heaplab_obm_classic_malloc"),
-        "obmalloc-eager" => Mark::Defines("heaplab_obm_eager_malloc"),
-        "bump" => Mark::Defines("heaplab_bump_malloc"),
-        "null" => Mark::Defines("heaplab_null_malloc"),
-        "audit" | "audit-strdup" => Mark::Defines("malloc"),
-        _ if arm.starts_with("faulty-") => Mark::Nothing,
+        "system" | "preload" => vec![Mark::Calls("malloc")],
+        "jemalloc" => vec![Mark::Defines("_rjem_malloc")],
+        "jemalloc-global" => vec![Mark::Defines("_rjem_malloc"), through_global_alloc()],
+        "mimalloc" => vec![Mark::Defines("mi_free"), Mark::Defines("mi_malloc")],
+        // GlobalAlloc never gets to mi_malloc, so the linker leaves it out.
+        "mimalloc-global" => vec![Mark::Defines("mi_free"), through_global_alloc()],
+        "mimalloc-v2" => vec![Mark::Defines("m2_mi_malloc")],
+        "tcmalloc-google" => vec![Mark::Defines("TCMallocInternalMalloc")],
+        "tcmalloc-gperftools" => vec![Mark::Defines("heaplab_gp_tc_malloc")],
+        "tcmalloc-2007" => vec![Mark::Crate("13tcmalloc_2007")],
+        "arena" | "arena-3.10" | "arena-3.10-keep0" => vec![Mark::Defines("heaplab_arena_malloc")],
+        "obmalloc" => vec![Mark::Defines("heaplab_obm_as_is_malloc")],
+        "obmalloc-1m-eager" => vec![Mark::Defines("heaplab_obm_1m_eager_malloc")],
+        "obmalloc-classic" => vec![Mark::Defines("heaplab_obm_classic_malloc")],
+        "obmalloc-eager" => vec![Mark::Defines("heaplab_obm_eager_malloc")],
+        "bump" => vec![Mark::Defines("heaplab_bump_malloc")],
+        "null" => vec![Mark::Defines("heaplab_null_malloc")],
+        "audit" | "audit-strdup" => vec![Mark::Defines("malloc")],
+        _ if arm.starts_with("faulty-") => vec![Mark::Nothing],
         _ => return None,
     })
 }
@@ -112,8 +124,7 @@ fn heaplab() -> PathBuf {
 /// The children that belong to this build, by name. (The folder can hold others, of an earlier build with other
 /// features.)
 fn children() -> BTreeMap<&'static str, Symbols> {
-    let built: BTreeSet<&str> = ARMS
-        .iter()
+    let built: BTreeSet<&str> = arms()
         .flat_map(homes)
         .filter(|(home, _)| home.built)
         .map(|(home, _)| home.child)
@@ -139,7 +150,7 @@ fn homes(arm: &'static ArmDef) -> Vec<(Home, Option<&'static str>)> {
 /// What each child holds, by name.
 fn held() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     let mut held: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-    for arm in ARMS {
+    for arm in arms() {
         for (home, other) in homes(arm) {
             let arms = held.entry(home.child).or_default();
             arms.insert(arm.id);
@@ -155,32 +166,37 @@ fn every_arm_is_in_its_own_child_and_nowhere_else() {
     let held = held();
     let without_obmalloc = common::obmalloc_missing();
     let heaplab = Symbols::of(&heaplab());
-    for arm in ARMS {
-        let mark =
-            mark(arm.id).unwrap_or_else(|| panic!("{}: by what symbol is it recognised?", arm.id));
-        for (child, symbols) in &children {
-            // A child that was built without the file of its arms holds nothing.
-            if held[child].contains(arm.id)
-                && !(without_obmalloc && child.starts_with("child_obmalloc"))
-            {
+    let of = |arm: &str| marks(arm).unwrap_or_else(|| panic!("{arm}: by what is it recognised?"));
+    for arm in arms() {
+        for mark in of(arm.id) {
+            for (child, symbols) in &children {
+                // A child that was built without the file of its arms holds nothing.
+                if held[child].contains(arm.id)
+                    && !(without_obmalloc && child.starts_with("child_obmalloc"))
+                {
+                    assert!(
+                        symbols.show(&mark),
+                        "{child} shows no {mark:?} of the arm {}: is its library here? scripts/setup brings it",
+                        arm.id
+                    );
+                }
+            }
+            if matches!(mark, Mark::Calls(_) | Mark::Nothing) {
+                continue;
+            }
+            // Two arms can have a library in common.
+            let owners: BTreeSet<&str> = arms()
+                .filter(|other| of(other.id).contains(&mark))
+                .map(|other| other.id)
+                .collect();
+            for (child, symbols) in &children {
                 assert!(
-                    symbols.show(&mark),
-                    "{child} does not hold the arm {}: is its library here? scripts/setup brings it",
-                    arm.id
+                    !held[child].is_disjoint(&owners) || !symbols.show(&mark),
+                    "{child} shows {mark:?}, which belongs to {owners:?} alone"
                 );
             }
+            assert!(!heaplab.show(&mark), "heaplab itself links {}", arm.id);
         }
-        if matches!(mark, Mark::Calls(_) | Mark::Nothing) {
-            continue;
-        }
-        for (child, symbols) in &children {
-            assert!(
-                held[child].contains(arm.id) || !symbols.show(&mark),
-                "{child} links {}, which it does not hold",
-                arm.id
-            );
-        }
-        assert!(!heaplab.show(&mark), "heaplab itself links {}", arm.id);
     }
 }
 

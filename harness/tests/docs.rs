@@ -295,7 +295,8 @@ fn every_key_of_an_experiment() {
 }
 
 /// Objects whose keys vary.
-const OPEN: [&str; 11] = [
+const OPEN: [&str; 12] = [
+    "libraries",
     "params",
     "metrics",
     "absent",

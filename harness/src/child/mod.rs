@@ -6,6 +6,7 @@
 
 pub mod own_heap;
 pub mod session;
+pub mod suite;
 
 use crate::probe::limits;
 use crate::record::Outcome;
@@ -77,7 +78,7 @@ fn orders() -> Result<TrialSpec, String> {
     serde_json::from_str(&text).map_err(|why| format!("the trial is not readable: {why}"))
 }
 
-fn answer(report: &ChildReport) -> Result<(), String> {
+fn answer(report: &impl serde::Serialize) -> Result<(), String> {
     let text =
         serde_json::to_string(report).map_err(|why| format!("cannot write the report: {why}"))?;
     let mut out = std::io::stdout().lock();
@@ -207,12 +208,18 @@ fn run_trial<A: Arm>(spec: &TrialSpec) -> ChildReport {
     report
 }
 
-/// Settles what the process is before the heap is opened.
-fn settle(spec: &TrialSpec, facts: &mut BTreeMap<String, String>) -> Result<(), String> {
+/// Settles that the process ends with the harness and is the first to go when memory runs out.
+fn settle_alone() -> Result<(), String> {
     limits::die_with_parent()
         .map_err(|why| format!("cannot ask to end with the harness: {why}"))?;
     // Without it the trial is still right; only the kernel's choice under pressure is less so.
     let _ = limits::volunteer_for_oom_killer();
+    Ok(())
+}
+
+/// Settles what the process is before the heap is opened.
+fn settle(spec: &TrialSpec, facts: &mut BTreeMap<String, String>) -> Result<(), String> {
+    settle_alone()?;
     if spec.thp == Thp::Off {
         limits::disable_thp()
             .map_err(|why| format!("cannot switch transparent huge pages off: {why}"))?;
@@ -258,6 +265,7 @@ fn drive<H: Heap, M: Mode>(
     let totals = session.totals();
     let found = session.found;
     let finished = result.is_ok();
+    let no_input = matches!(result, Err(Stop::Input(_)));
     let mut report = ended(result.map_or_else(Stop::outcome, |()| Outcome::Ok));
     report.metrics = [
         ("wall_ns", totals.wall_ns),
@@ -283,6 +291,10 @@ fn drive<H: Heap, M: Mode>(
         report.input_hash = found.input_hash.map(hex);
     }
     finish(driver.into_mode(), &mut report);
+    if no_input {
+        // Nothing was measured, which is not the same as zeros.
+        report.metrics.clear();
+    }
     report
 }
 

@@ -46,15 +46,6 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// The words in tables.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Finding::Reproduced => "reproduced",
-            Finding::NotReproduced => "not reproduced",
-            Finding::NotDecidable { .. } => "not decidable",
-        }
-    }
-
     fn holds(yes: bool) -> Finding {
         if yes {
             Finding::Reproduced
