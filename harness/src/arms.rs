@@ -16,14 +16,46 @@ use std::path::{Path, PathBuf};
 pub struct Knob {
     /// Name in the grammar.
     pub name: &'static str,
-    /// Smallest value.
-    pub min: u64,
-    /// Largest value.
-    pub max: u64,
-    /// True: the value is bytes and may be written as `2MiB`.
-    pub bytes: bool,
+    /// Its values.
+    pub takes: Takes,
+    /// It is there only if this other knob has this value.
+    pub only_with: Option<(&'static str, &'static str)>,
     /// One line for lists.
     pub what: &'static str,
+}
+
+/// The values that a knob takes.
+#[derive(Debug)]
+pub enum Takes {
+    /// Bytes from the first to the second, which may be written as `2MiB`.
+    Bytes(u64, u64),
+    /// A whole number from the first to the second.
+    Count(u64, u64),
+    /// One of these words.
+    Word(&'static [Word]),
+}
+
+/// One value of a knob that takes words.
+#[derive(Debug)]
+pub struct Word {
+    /// As written.
+    pub name: &'static str,
+    /// The child that holds the arm with this value, if that is not the arm's usual one: an allocator that has to be
+    /// linked beside the arm.
+    pub home: Option<Home>,
+}
+
+/// The binary that holds an arm, and what it needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Home {
+    /// Binary, beside `heaplab` itself.
+    pub child: &'static str,
+    /// Built in? Whether it then *works* is for the child's receipt to say.
+    pub built: bool,
+    /// Cargo features that build it, joined by commas.
+    pub features: &'static str,
+    /// Environment that the child is given beside the common one.
+    pub environment: &'static [(&'static str, &'static str)],
 }
 
 /// One arm.
@@ -33,8 +65,10 @@ pub struct ArmDef {
     pub id: &'static str,
     /// Binary that holds it, beside `heaplab` itself.
     pub child: &'static str,
-    /// Built in? (A cargo feature named after the arm.) Whether it then *works* is for the child's receipt to say.
+    /// Built in? Whether it then *works* is for the child's receipt to say.
     pub built: bool,
+    /// Cargo feature that builds it; named after the arm, or after the first of several in one child.
+    pub feature: &'static str,
     /// One line for lists.
     pub what: &'static str,
     /// Knobs.
@@ -59,6 +93,7 @@ const fn arm(id: &'static str, child: &'static str, built: bool, what: &'static 
         id,
         child,
         built,
+        feature: id,
         what,
         knobs: &[],
         environment: &[],
@@ -73,19 +108,83 @@ const fn arm(id: &'static str, child: &'static str, built: bool, what: &'static 
 const fn bytes_knob(name: &'static str, min: u64, max: u64, what: &'static str) -> Knob {
     Knob {
         name,
-        min,
-        max,
-        bytes: true,
+        takes: Takes::Bytes(min, max),
+        only_with: None,
         what,
     }
 }
 const fn count_knob(name: &'static str, min: u64, max: u64, what: &'static str) -> Knob {
     Knob {
         name,
-        min,
-        max,
-        bytes: false,
+        takes: Takes::Count(min, max),
+        only_with: None,
         what,
+    }
+}
+
+const GOOGLE_ENVIRONMENT: &[(&str, &str)] = &[("GLIBC_TUNABLES", "glibc.pthread.rseq=0")];
+
+const SAMPLING: Knob = bytes_knob(
+    "sampling",
+    0,
+    1 << 40,
+    "mean bytes between sampled allocations; 0 is off (default 2 MiB)",
+);
+
+/// Who serves what obmalloc hands on. Two allocators have to be linked for that, each in a child of its own.
+const BACKINGS: &[Word] = &[
+    Word {
+        name: "system",
+        home: None,
+    },
+    Word {
+        name: "tcmalloc-2007",
+        home: None,
+    },
+    Word {
+        name: "tcmalloc-google",
+        home: Some(Home {
+            child: "child_obmalloc_google",
+            built: cfg!(all(feature = "obmalloc", feature = "tcmalloc-google")),
+            features: "obmalloc,tcmalloc-google",
+            environment: GOOGLE_ENVIRONMENT,
+        }),
+    },
+    Word {
+        name: "tcmalloc-gperftools",
+        home: Some(Home {
+            child: "child_obmalloc_gperftools",
+            built: cfg!(all(feature = "obmalloc", feature = "tcmalloc-gperftools")),
+            features: "obmalloc,tcmalloc-gperftools",
+            environment: &[],
+        }),
+    },
+];
+
+const OBMALLOC_KNOBS: &[Knob] = &[
+    Knob {
+        name: "backing",
+        takes: Takes::Word(BACKINGS),
+        only_with: None,
+        what: "who serves no bytes and more than 512 (default system)",
+    },
+    count_knob(
+        "aligned",
+        0,
+        1,
+        "arenas at multiples of their size, so that none loses a pool (default 0)",
+    ),
+    Knob {
+        only_with: Some(("backing", "tcmalloc-google")),
+        ..SAMPLING
+    },
+];
+
+const fn obmalloc(id: &'static str, what: &'static str) -> ArmDef {
+    ArmDef {
+        feature: "obmalloc",
+        knobs: OBMALLOC_KNOBS,
+        ..arm(id, "child_obmalloc", cfg!(feature = "obmalloc"), what)
     }
 }
 
@@ -213,13 +312,8 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
-        knobs: &[bytes_knob(
-            "sampling",
-            0,
-            1 << 40,
-            "mean bytes between sampled allocations; 0 is off (default 2 MiB)",
-        )],
-        environment: &[("GLIBC_TUNABLES", "glibc.pthread.rseq=0")],
+        knobs: &[SAMPLING],
+        environment: GOOGLE_ENVIRONMENT,
         ..arm(
             "tcmalloc-google",
             "child_tcmalloc_google",
@@ -266,6 +360,22 @@ pub static ARMS: &[ArmDef] = &[
             "MODEL of the realloc policy of google-perftools <= 0.97",
         )
     },
+    obmalloc(
+        "obmalloc",
+        "CPython 3.11's obmalloc.c as it is: arenas of 1 MiB, pools of 16 KiB",
+    ),
+    obmalloc(
+        "obmalloc-1m-eager",
+        "that, but an empty arena goes back at once: the experiment of 2019",
+    ),
+    obmalloc(
+        "obmalloc-classic",
+        "that file with arenas of 256 KiB and pools of 4 KiB, as in CPython 3.9",
+    ),
+    obmalloc(
+        "obmalloc-eager",
+        "classic, but an empty arena goes back at once, as in CPython 3.6 to 3.8",
+    ),
     ArmDef {
         knobs: ARENA_KNOBS,
         ..arm(
@@ -431,7 +541,7 @@ pub static PRELOAD: ArmDef = arm(
 pub struct Arm {
     /// Who.
     pub def: &'static ArmDef,
-    /// Knobs as `(name, value)`, values in plain numbers, sorted by name.
+    /// Knobs as `(name, value)`, numbers plain, sorted by name.
     pub knobs: Vec<(String, String)>,
     /// True for the second run of the baseline, labelled `#2`.
     pub again: bool,
@@ -552,11 +662,25 @@ impl Arm {
                         suggest(name, &known)
                     ))
                 })?;
-            let number = knob
-                .number(value)
+            let value = knob
+                .value(value)
                 .map_err(|why| BadArm(format!("`{text}`: {why}")))?;
-            if knobs.insert(name.to_owned(), number.to_string()).is_some() {
+            if knobs.insert(name.to_owned(), value).is_some() {
                 return Err(BadArm(format!("`{text}`: knob `{name}` is given twice")));
+            }
+        }
+        for knob in def
+            .knobs
+            .iter()
+            .filter(|knob| knobs.contains_key(knob.name))
+        {
+            if let Some((other, value)) = knob.only_with
+                && knobs.get(other).is_none_or(|given| given != value)
+            {
+                return Err(BadArm(format!(
+                    "`{text}`: {id} has the knob `{}` only with {other}={value}",
+                    knob.name
+                )));
             }
         }
         if settings == Some("") {
@@ -599,25 +723,104 @@ impl Arm {
     }
 }
 
+impl Arm {
+    /// The values of knobs that take words.
+    fn words(&self) -> impl Iterator<Item = &'static Word> {
+        self.def.knobs.iter().filter_map(|knob| match knob.takes {
+            Takes::Word(words) => {
+                let (_, value) = self.knobs.iter().find(|(name, _)| name == knob.name)?;
+                words.iter().find(|word| word.name == value)
+            }
+            _ => None,
+        })
+    }
+
+    /// Where it is run: the arm's usual child, or the one that a knob's value asks for.
+    #[must_use]
+    pub fn home(&self) -> Home {
+        let chosen = self.words().find_map(|word| word.home);
+        chosen.unwrap_or_else(|| self.def.home())
+    }
+
+    /// What a number of this arm must say of itself wherever it stands: that it is a limit's, or a model's, be it that
+    /// of a knob's value.
+    #[must_use]
+    pub fn note(&self) -> Option<&'static str> {
+        let named = |word: &Word| ARMS.iter().find(|arm| arm.id == word.name);
+        let chosen = || self.words().find_map(|word| named(word)?.note);
+        self.def.note.or_else(chosen)
+    }
+}
+
+impl ArmDef {
+    /// Where it is run if no knob says otherwise.
+    #[must_use]
+    pub fn home(&self) -> Home {
+        Home {
+            child: self.child,
+            built: self.built,
+            features: self.feature,
+            environment: self.environment,
+        }
+    }
+}
+
 impl Knob {
-    fn number(&self, value: &str) -> Result<u64, String> {
-        let parsed = if self.bytes {
-            size::parse_bytes(value).ok()
-        } else {
-            value.parse().ok()
+    /// The value, numbers made plain.
+    fn value(&self, value: &str) -> Result<String, String> {
+        let within = |number: Option<u64>, min, max| {
+            number
+                .filter(|number| (min..=max).contains(number))
+                .map(|number| number.to_string())
         };
-        let range = if self.bytes {
+        let taken = match self.takes {
+            Takes::Bytes(min, max) => within(size::parse_bytes(value).ok(), min, max),
+            Takes::Count(min, max) => within(value.parse().ok(), min, max),
+            Takes::Word(words) => words
+                .iter()
+                .find(|word| word.name == value)
+                .map(|word| word.name.to_owned()),
+        };
+        taken.ok_or_else(|| {
             format!(
-                "a size from {} to {}",
-                size::format_bytes(self.min),
-                size::format_bytes(self.max)
+                "knob `{}` takes {}, not `{value}`",
+                self.name,
+                match self.takes {
+                    Takes::Bytes(..) => format!("a size from {}", self.takes),
+                    Takes::Count(..) => format!("a whole number from {}", self.takes),
+                    Takes::Word(_) => self.takes.to_string(),
+                }
             )
-        } else {
-            format!("a whole number from {} to {}", self.min, self.max)
-        };
-        match parsed {
-            Some(number) if (self.min..=self.max).contains(&number) => Ok(number),
-            _ => Err(format!("knob `{}` takes {range}, not `{value}`", self.name)),
+        })
+    }
+}
+
+impl Takes {
+    /// Smallest and largest number; a word has none.
+    #[must_use]
+    pub fn range(&self) -> Option<(u64, u64)> {
+        match *self {
+            Takes::Bytes(min, max) | Takes::Count(min, max) => Some((min, max)),
+            Takes::Word(_) => None,
+        }
+    }
+}
+
+/// As lists show it: `4KiB to 1MiB`, `0 to 1`, `system | tcmalloc-2007`.
+impl fmt::Display for Takes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Takes::Bytes(min, max) => write!(
+                f,
+                "{} to {}",
+                size::format_bytes(min),
+                size::format_bytes(max)
+            ),
+            Takes::Count(min, max) => write!(f, "{min} to {max}"),
+            Takes::Word(words) => {
+                let names: Vec<_> = words.iter().map(|word| word.name).collect();
+                f.write_str(&names.join(" | "))
+            }
         }
     }
 }
@@ -632,6 +835,7 @@ mod tests {
             "system",
             "tcmalloc-google:sampling=0",
             "jemalloc:dirty_decay_ms=0,muzzy_decay_ms=5",
+            "obmalloc:backing=tcmalloc-google,sampling=0",
         ] {
             assert_eq!(Arm::parse(text).map(|arm| arm.label()), Ok(text.to_owned()));
         }
@@ -666,6 +870,8 @@ mod tests {
             ("tcmalloc-2007:granule=1", "4KiB"),
             ("system:a=1", "no knob"),
             ("mimalloc:purge_delay=1,purge_delay=2", "twice"),
+            ("obmalloc:backing=tcmalloc", "system | tcmalloc-2007"),
+            ("obmalloc:sampling=0", "only with backing=tcmalloc-google"),
             ("mine=/no/such/library.so", "no such library"),
             ("jemalloc=/no/such/library.so", "another name"),
             ("my own=/no/such/library.so", "letters"),
@@ -675,5 +881,31 @@ mod tests {
             let error = Arm::parse(text).expect_err(text).0;
             assert!(error.contains(said), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_word_chooses_the_child_and_its_environment() {
+        let home = |text: &str| Arm::parse(text).map(|arm| arm.home());
+        let of = |text: &str| home(text).map(|home| home.child);
+        assert_eq!(of("obmalloc"), Ok("child_obmalloc"));
+        assert_eq!(of("obmalloc:backing=system"), Ok("child_obmalloc"));
+        assert_eq!(
+            of("obmalloc-eager:backing=tcmalloc-gperftools"),
+            Ok("child_obmalloc_gperftools")
+        );
+        assert_eq!(
+            home("obmalloc:aligned=1,backing=tcmalloc-google").map(|home| home.environment),
+            home("tcmalloc-google").map(|home| home.environment)
+        );
+    }
+
+    #[test]
+    fn a_model_in_the_background_is_named_too() {
+        let note = |text: &str| Arm::parse(text).map(|arm| arm.note());
+        assert_eq!(note("obmalloc"), Ok(None));
+        assert_eq!(
+            note("obmalloc:backing=tcmalloc-2007"),
+            note("tcmalloc-2007")
+        );
     }
 }

@@ -11,6 +11,9 @@ pub enum DecidedBy {
     Workload,
     /// The allocator's policy: the same in every run, unless the allocator draws by chance (sampling).
     Allocator,
+    /// The allocator's policy and where the kernel puts its arenas: the same in every run if a receipt says that no
+    /// arena loses a pool by that (the fact `arena_placement`), else by chance.
+    Placement,
     /// The operating system beside the allocator: the same within a few counts.
     System,
     /// The machine and the moment.
@@ -67,7 +70,7 @@ const fn metric(
 
 /// Every metric but `sys.NAME`, in the order of tables.
 pub const TABLE: &[Metric] = {
-    use DecidedBy::{Allocator, Clock, System, Workload};
+    use DecidedBy::{Allocator, Clock, Placement, System, Workload};
     &[
         metric("wall_ns", "ns", Clock, "Wall time of the measured region."),
         metric(
@@ -193,6 +196,36 @@ pub const TABLE: &[Metric] = {
             Allocator,
             "Capacities under the rule of a model when the trial ended.",
         ),
+        metric(
+            "arenas_total",
+            "arenas",
+            Placement,
+            "Arenas that an arena allocator took from the operating system since it was opened, by its own books.",
+        ),
+        metric(
+            "arenas_reclaimed",
+            "arenas",
+            Placement,
+            "Arenas that it gave back. May only say how often it did so in vain: read arenas_highwater - arenas_current.",
+        ),
+        metric(
+            "arenas_highwater",
+            "arenas",
+            Placement,
+            "The most arenas that it held at once.",
+        ),
+        metric(
+            "arenas_current",
+            "arenas",
+            Placement,
+            "Arenas that it held when the trial ended.",
+        ),
+        metric(
+            "arena_bytes",
+            "bytes",
+            Placement,
+            "Address space in those arenas.",
+        ),
     ]
 };
 
@@ -255,6 +288,14 @@ pub fn sampling_on(receipt: &Receipt) -> bool {
         })
 }
 
+/// Whether the receipt says that arenas lie at multiples of their pools, so that each has as many.
+fn arenas_lose_no_pool(receipt: &Receipt) -> bool {
+    receipt
+        .facts
+        .get("arena_placement")
+        .is_some_and(|placed| placed.starts_with("aligned"))
+}
+
 /// How far `metric` can differ between two runs of a cell of the arm with that receipt.
 pub fn exactness(metric: &Metric, receipt: Option<&Receipt>) -> Exactness {
     match metric.by {
@@ -262,6 +303,8 @@ pub fn exactness(metric: &Metric, receipt: Option<&Receipt>) -> Exactness {
         DecidedBy::Clock => Exactness::Random,
         _ if receipt.is_some_and(sampling_on) => Exactness::Random,
         DecidedBy::Allocator => Exactness::Exact,
+        DecidedBy::Placement if receipt.is_some_and(arenas_lose_no_pool) => Exactness::Exact,
+        DecidedBy::Placement => Exactness::Random,
         DecidedBy::System if metric.unit == "faults" => Exactness::Band(FAULT_BAND),
         DecidedBy::System => Exactness::Random,
     }
@@ -416,6 +459,20 @@ mod tests {
             "sampling_interval_bytes",
             "512 KiB"
         )])));
+    }
+
+    #[test]
+    fn counts_of_arenas_are_exact_only_where_none_loses_a_pool() {
+        let placed = |how: &str| Receipt {
+            facts: [("arena_placement".to_owned(), how.to_owned())].into(),
+            ..Receipt::default()
+        };
+        let of = |receipt: &Receipt| {
+            Expression::parse("arenas_total").map(|e| e.exactness(Some(receipt)))
+        };
+        assert_eq!(of(&placed("aligned to pools")), Ok(Exactness::Exact));
+        assert_eq!(of(&placed("as mmap gives them")), Ok(Exactness::Random));
+        assert_eq!(of(&receipt(&[])), Ok(Exactness::Random));
     }
 
     #[test]

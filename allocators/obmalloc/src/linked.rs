@@ -312,7 +312,7 @@ unsafe impl<V: Variant, B: Backing> Heap for Obmalloc<V, B> {
                 knobs[0].1 = B::NAME.into();
                 knobs.extend(told.knobs);
                 facts.push((
-                    "backing".into(),
+                    "backing allocator".into(),
                     format!("{} {}", told.allocator, told.version),
                 ));
                 let named = |(name, value): (String, String)| (format!("backing {name}"), value);
@@ -322,7 +322,7 @@ unsafe impl<V: Variant, B: Backing> Heap for Obmalloc<V, B> {
                 // SAFETY: returns a pointer to a static string that ends in 0.
                 let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
                 facts.push((
-                    "backing".into(),
+                    "backing allocator".into(),
                     format!("glibc malloc {}", version.to_string_lossy()),
                 ));
             }

@@ -65,7 +65,7 @@ fn ask(children: &Path, arm: &ArmDef) -> Result<Receipt, String> {
     if !arm.built {
         return Err(format!(
             "not built in: cargo build --release --features {}",
-            arm.id
+            arm.feature
         ));
     }
     let answer = Command::new(children.join(arm.child))
@@ -106,27 +106,21 @@ fn allocators(children: &Path) -> (&'static str, Value, String) {
             arm.id, answers, "", arm.what
         );
         for knob in arm.knobs {
-            let show = |n| {
-                if knob.bytes {
-                    size::format_bytes(n)
-                } else {
-                    n.to_string()
-                }
-            };
+            let only_with = knob.only_with.map_or_else(String::new, |(other, value)| {
+                format!("; only with {other}={value}")
+            });
             let _ = writeln!(
                 text,
-                "  {:20}   :{}={} to {}  {}",
-                "",
-                knob.name,
-                show(knob.min),
-                show(knob.max),
-                knob.what
+                "  {:20}   :{}={}  {}{only_with}",
+                "", knob.name, knob.takes, knob.what
             );
         }
         values.push(json!({
             "id": arm.id, "what": arm.what, "note": arm.note,
             "knobs": arm.knobs.iter().map(|knob| json!({
-                "name": knob.name, "min": knob.min, "max": knob.max, "what": knob.what,
+                "name": knob.name, "takes": knob.takes.to_string(),
+                "min": knob.takes.range().map(|(min, _)| min), "max": knob.takes.range().map(|(_, max)| max),
+                "what": knob.what,
             })).collect::<Vec<_>>(),
             "receipt": receipt.as_ref().ok(), "unavailable": receipt.as_ref().err(),
         }));

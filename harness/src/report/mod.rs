@@ -328,7 +328,7 @@ impl<'v> View<'v> {
         let mut notes = self.notes_on_libraries();
         for arm in &self.arms {
             let receipt = receipts.get(*arm);
-            if let Some(note) = Arm::parse(arm).ok().and_then(|arm| arm.def.note) {
+            if let Some(note) = Arm::parse(arm).ok().and_then(|arm| arm.note()) {
                 let told = receipt.map(|r| format!(" Its receipt: {} {}.", r.allocator, r.version));
                 notes.push(format!("{note}.{}", told.unwrap_or_default()));
             }

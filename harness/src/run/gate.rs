@@ -41,7 +41,7 @@ pub fn ask(arm: &Arm, child: &Path, environment: &BTreeMap<String, String>) -> P
             super::killed(signal, &last)
         )),
         Ok(Ended::Garbled(message)) => refused(message),
-        Err(why) => refused(format!("cannot start {}: {why}", arm.def.child)),
+        Err(why) => refused(format!("cannot start {}: {why}", arm.home().child)),
     }
 }
 

@@ -223,23 +223,28 @@ impl<'p> Run<'p> {
         }
         let mut environment = environment(arm, 0);
         environment.extend(preloaded(arm));
-        let passage = gate::ask(arm, &self.place.children.join(arm.def.child), &environment);
+        let passage = gate::ask(
+            arm,
+            &self.place.children.join(arm.home().child),
+            &environment,
+        );
         self.passages.insert(label, passage.clone());
         Some(passage)
     }
 
     /// Whether a trial can be tried at all.
     fn runnable(&self, trial: &PlannedTrial, arm: &Arm) -> Result<(), String> {
-        if !arm.def.built {
+        let home = arm.home();
+        if !home.built {
             return Err(format!(
                 "not built in: cargo build --release --features {0} (or scripts/setup, then scripts/reproduce)",
-                arm.def.id
+                home.features
             ));
         }
-        if !self.place.children.join(arm.def.child).is_file() {
+        if !self.place.children.join(home.child).is_file() {
             return Err(format!(
                 "{} is not in {}: cargo build --release",
-                arm.def.child,
+                home.child,
                 self.place.children.display()
             ));
         }
@@ -291,7 +296,7 @@ impl<'p> Run<'p> {
         }
 
         let log = self.place.trace;
-        let child = self.place.children.join(arm.def.child);
+        let child = self.place.children.join(arm.home().child);
         let limit = Duration::from_millis(trial.timeout_ms);
         let tracer = self.strace.as_ref().ok().filter(|_| traced);
         let mut tracee = BTreeMap::new();
@@ -317,7 +322,7 @@ impl<'p> Run<'p> {
             Err(why) => {
                 record.outcome = Outcome::Failed {
                     signal: None,
-                    message: format!("cannot start {}: {why}", arm.def.child),
+                    message: format!("cannot start {}: {why}", arm.home().child),
                 };
             }
             Ok(Ended::Interrupted) => {
@@ -477,7 +482,7 @@ fn environment(arm: &Arm, pad: u32) -> BTreeMap<String, String> {
         ("HEAPLAB_PAD".to_owned(), "x".repeat(pad as usize)),
     ]);
     environment.extend(
-        arm.def
+        arm.home()
             .environment
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),

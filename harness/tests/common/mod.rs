@@ -121,6 +121,33 @@ pub fn ask(child: &str, orders: &[u8]) -> Output {
     child.wait_with_output().expect("the child ends")
 }
 
+/// Whether a child was built without CPython's obmalloc.c. Only somebody who is just trying may do without it: under
+/// continuous integration, and in `scripts/test`, it fails.
+pub fn obmalloc_missing() -> bool {
+    let child = Path::new(env!("CARGO_BIN_EXE_heaplab")).with_file_name("child_obmalloc");
+    if !cfg!(feature = "obmalloc") {
+        return true;
+    }
+    let told = Command::new(child)
+        .args(["--version", "obmalloc"])
+        .output()
+        .expect("the child starts");
+    if told.status.success() {
+        return false;
+    }
+    let why = err(&told);
+    let required = ["CI", "HEAPLAB_REQUIRE_OBMALLOC"]
+        .iter()
+        .find(|name| std::env::var_os(name).is_some());
+    assert!(
+        required.is_none(),
+        "{required:?} is set, and obmalloc is unavailable: {why}"
+    );
+    assert!(why.contains("rebuild"), "{why}");
+    println!("obmalloc unavailable: {why}");
+    true
+}
+
 /// Orders for one census trial.
 pub fn spec(arm: &str, workload: &str, params: &[(&str, &str)]) -> TrialSpec {
     TrialSpec {
