@@ -45,6 +45,9 @@ pub struct Grid {
     /// Blocks of the time protocol; the census runs once a cell.
     #[serde(default = "default_blocks")]
     pub blocks: u32,
+    /// Blocks of the memory protocol: 1, once a cell, unless what memory is measured varies from run to run.
+    #[serde(default = "once")]
+    pub memory_blocks: u32,
     /// Limit of one trial, e.g. `"20s"`.
     #[serde(default = "default_timeout")]
     pub timeout: String,
@@ -61,6 +64,9 @@ pub struct Grid {
 
 fn default_blocks() -> u32 {
     6
+}
+fn once() -> u32 {
+    1
 }
 fn default_timeout() -> String {
     "60s".to_owned()
@@ -373,15 +379,17 @@ fn check_grid(grid: &Grid) -> Result<(), CheckError> {
         return Err(refuse(
             &owner,
             &grid.name,
-            "expected at least one protocol: time, census",
+            "expected at least one protocol: time, census, memory",
         ));
     }
-    if grid.blocks == 0 {
-        return Err(refuse(
-            &owner,
-            &grid.name,
-            "`blocks = 0`: expected at least 1",
-        ));
+    for (key, blocks) in [
+        ("blocks", grid.blocks),
+        ("memory-blocks", grid.memory_blocks),
+    ] {
+        if blocks == 0 {
+            let message = format!("`{key} = 0`: expected at least 1");
+            return Err(refuse(&owner, &grid.name, &message));
+        }
     }
     let mut arms = BTreeSet::new();
     if let Some(twice) = grid.arms.iter().find(|arm| !arms.insert(*arm)) {

@@ -34,6 +34,7 @@ fn mark(arm: &str) -> Option<Mark> {
         "bump" => Mark::Defines("heaplab_bump_malloc"),
         "null" => Mark::Defines("heaplab_null_malloc"),
         "audit" | "audit-strdup" => Mark::Defines("malloc"),
+        "schedule" | "schedule-spike" => Mark::Nothing,
         _ if arm.starts_with("faulty-") => Mark::Nothing,
         _ => return None,
     })

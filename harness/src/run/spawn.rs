@@ -1,13 +1,16 @@
 //! One child: started, watched, timed out, collected. Nothing else in the harness starts a trial.
 
 use super::interrupt;
+use super::memory::{Observed, Watch};
 use crate::probe::limits;
-use crate::trial::{ChildReport, TrialSpec};
+use crate::trial::{ChildReport, Protocol, TrialSpec};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -49,11 +52,21 @@ pub struct Start<'a> {
     pub hard_limit: Duration,
 }
 
-/// Runs one child to its end.
+/// What came of one child.
+#[derive(Debug)]
+pub struct Seen {
+    /// How it ended.
+    pub ended: Ended,
+    /// Its memory, seen from outside: under the memory protocol alone.
+    pub memory: Option<Observed>,
+}
+
+/// Runs one child to its end. Under the memory protocol the child's standard input is a socket, by which it tells its
+/// phases after it has read its orders; else it is a pipe.
 ///
 /// # Errors
 /// If it cannot be started at all.
-pub fn run(start: &Start) -> io::Result<Ended> {
+pub fn run(start: &Start) -> io::Result<Seen> {
     let mut command = match &start.tracer {
         Some((strace, arguments)) => {
             let mut command = Command::new(strace);
@@ -62,12 +75,21 @@ pub fn run(start: &Start) -> io::Result<Ended> {
         }
         None => Command::new(start.child),
     };
-    let orders = serde_json::to_vec(start.spec)?;
+    let mut orders = serde_json::to_vec(start.spec)?;
+    orders.push(b'\n');
+    let (stdin, sockets) = match start.spec.protocol {
+        Protocol::Memory => {
+            let (ours, theirs) = UnixStream::pair()?;
+            let shared = ours.try_clone()?;
+            (Stdio::from(OwnedFd::from(theirs)), Some((ours, shared)))
+        }
+        Protocol::Time | Protocol::Census => (Stdio::piped(), None),
+    };
     // Neither a child nor its tracer may outlive a harness that is killed.
     let mut child = limits::dies_with_us(&mut command)
         .env_clear()
         .envs(start.environment)
-        .stdin(Stdio::piped())
+        .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         // A group of its own: it can be killed with whatever it started, and Ctrl-C reaches the harness alone.
@@ -77,6 +99,12 @@ pub fn run(start: &Start) -> io::Result<Ended> {
     if let Some(mut stdin) = child.stdin.take() {
         let _ = stdin.write_all(&orders);
     }
+    // With the command goes our copy of the child's end.
+    drop(command);
+    let observed = sockets.map(|(mut ours, shared)| {
+        let _ = ours.write_all(&orders);
+        Watch::new(child.id(), ours, shared)
+    });
     let out = child
         .stdout
         .take()
@@ -94,10 +122,14 @@ pub fn run(start: &Start) -> io::Result<Ended> {
         reader.and_then(|r| r.join().ok()).unwrap_or_default()
     };
     let (out, err) = (text(out), text(err));
-    Ok(match watched {
+    let ended = match watched {
         Watched::Exited => read(status, &out, &err),
         Watched::Late => Ended::Hung,
         Watched::Interrupted => Ended::Interrupted,
+    };
+    Ok(Seen {
+        ended,
+        memory: observed.map(Watch::end),
     })
 }
 
