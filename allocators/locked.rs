@@ -21,6 +21,8 @@ pub fn tell(krate: &str) -> String {
     let versions: Vec<&str> = text
         .split("[[package]]")
         .filter(|package| package.lines().any(|line| line == heading))
+        // A crate of this workspace, which has no source, may bear the same name.
+        .filter(|package| package.contains("\nsource = "))
         .filter_map(|package| {
             package
                 .lines()

@@ -1,11 +1,15 @@
 //! The arms: who can be measured, under which name, by which child, with which knobs.
 //!
-//! Grammar, everywhere: `id[:knob=value,...]`, e.g. `tcmalloc-google:sampling=0`.
+//! Grammar, everywhere: `id[:knob=value,...]`, e.g. `tcmalloc-google:sampling=0`; or `name=path.so` for a library of the
+//! user's, put in by LD_PRELOAD and labelled `name`.
 
 use crate::nearest::suggest;
 use crate::size;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 /// One setting of an arm that we map to the allocator and read back.
 #[derive(Debug)]
@@ -85,6 +89,28 @@ const fn count_knob(name: &'static str, min: u64, max: u64, what: &'static str) 
     }
 }
 
+const ARENA: Knob = bytes_knob(
+    "arena",
+    16 << 10,
+    16 << 20,
+    "bytes in an arena: a power of two, 4 to 1024 pools",
+);
+const POOL: Knob = bytes_knob("pool", 4096, 4 << 20, "bytes in a pool: a power of two");
+const THRESHOLD: Knob = bytes_knob(
+    "threshold",
+    16,
+    512,
+    "largest request that blocks serve: a multiple of 16",
+);
+const KEEP: Knob = count_knob("keep", 0, 1, "1: the last empty arena is kept");
+const ALIGNED: Knob = count_knob(
+    "aligned",
+    0,
+    1,
+    "1: arenas begin at multiples of their size, so that no pool of them is lost",
+);
+const ARENA_KNOBS: &[Knob] = &[ARENA, POOL, THRESHOLD, KEEP, ALIGNED];
+
 /// Every arm, in the order of lists.
 pub static ARMS: &[ArmDef] = &[
     ArmDef {
@@ -123,6 +149,28 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
+        knobs: &[
+            count_knob(
+                "dirty_decay_ms",
+                0,
+                1_000_000,
+                "time until dirty pages are purged",
+            ),
+            count_knob(
+                "muzzy_decay_ms",
+                0,
+                1_000_000,
+                "time until muzzy pages are purged",
+            ),
+        ],
+        ..arm(
+            "jemalloc-global",
+            "child_jemalloc_global",
+            cfg!(feature = "jemalloc-global"),
+            "jemalloc 5.3 as a Rust user gets it, by tikv-jemallocator's GlobalAlloc",
+        )
+    },
+    ArmDef {
         knobs: &[count_knob(
             "purge_delay",
             0,
@@ -134,6 +182,34 @@ pub static ARMS: &[ArmDef] = &[
             "child_mimalloc",
             cfg!(feature = "mimalloc"),
             "mimalloc v3, by its C entry points",
+        )
+    },
+    ArmDef {
+        knobs: &[count_knob(
+            "purge_delay",
+            0,
+            1_000_000,
+            "milliseconds until free pages are purged",
+        )],
+        ..arm(
+            "mimalloc-v2",
+            "child_mimalloc_v2",
+            cfg!(feature = "mimalloc-v2"),
+            "mimalloc v2, by its C entry points",
+        )
+    },
+    ArmDef {
+        knobs: &[count_knob(
+            "purge_delay",
+            0,
+            1_000_000,
+            "milliseconds until free pages are purged",
+        )],
+        ..arm(
+            "mimalloc-global",
+            "child_mimalloc_global",
+            cfg!(feature = "mimalloc-global"),
+            "mimalloc v3 as a Rust user gets it, by the mimalloc crate's GlobalAlloc",
         )
     },
     ArmDef {
@@ -188,6 +264,33 @@ pub static ARMS: &[ArmDef] = &[
             "child_tcmalloc_2007",
             true,
             "MODEL of the realloc policy of google-perftools <= 0.97",
+        )
+    },
+    ArmDef {
+        knobs: ARENA_KNOBS,
+        ..arm(
+            "arena",
+            "child_arena",
+            true,
+            "our arena allocator, with CPython 3.10's policy; above 512 bytes the C library's",
+        )
+    },
+    ArmDef {
+        knobs: ARENA_KNOBS,
+        ..arm(
+            "arena-3.10",
+            "child_arena",
+            true,
+            "the same by its full name: 1 MiB arenas, 16 KiB pools, one empty arena kept",
+        )
+    },
+    ArmDef {
+        knobs: &[ARENA, POOL, THRESHOLD, ALIGNED],
+        ..arm(
+            "arena-3.10-keep0",
+            "child_arena",
+            true,
+            "that policy, but an empty arena is released at once",
         )
     },
     ArmDef {
@@ -333,6 +436,14 @@ pub static ARMS: &[ArmDef] = &[
     },
 ];
 
+/// What every arm `name=path.so` is: no library of ours, and so not in [`ARMS`].
+pub static PRELOAD: ArmDef = arm(
+    "preload",
+    "child_preload",
+    true,
+    "a library of the user's, by LD_PRELOAD",
+);
+
 /// An arm as it is run: its definition, knobs and, for the baseline's second run, a mark.
 #[derive(Debug, Clone)]
 pub struct Arm {
@@ -342,6 +453,61 @@ pub struct Arm {
     pub knobs: Vec<(String, String)>,
     /// True for the second run of the baseline, labelled `#2`.
     pub again: bool,
+    /// The user's library, if the arm is one.
+    pub library: Option<Library>,
+}
+
+/// A library of the user's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Library {
+    /// What the user calls it: the arm's label.
+    pub name: String,
+    /// Where it is, without symbolic links.
+    pub path: PathBuf,
+}
+
+impl Library {
+    /// Reads `name` and `path` and looks at the file.
+    fn find(name: &str, path: &str) -> Result<Library, BadArm> {
+        let bad = |why: String| Err(BadArm(format!("`{name}={path}`: {why}")));
+        if ARMS.iter().chain([&PRELOAD]).any(|arm| arm.id == name) {
+            return bad(format!(
+                "{name} is an arm of heaplab's; give the library another name (a knob is set by {name}:knob=value)"
+            ));
+        }
+        let fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || !name.chars().all(fit) {
+            return bad("a name is made of letters, digits, `-`, `_` and `.`".to_owned());
+        }
+        let found = match Path::new(path).canonicalize() {
+            Ok(found) => found,
+            Err(why) => return bad(format!("no such library: {why}")),
+        };
+        // What separates the names in LD_PRELOAD, and what would make a record unreadable.
+        let text = found.to_str();
+        if text.is_none_or(|text| text.contains([' ', ':', '\t', '\n', '$'])) {
+            return bad("LD_PRELOAD cannot name it: spaces, colons and `$` have a meaning there, and it must be UTF-8".to_owned());
+        }
+        let mut magic = [0; 4];
+        let read = File::open(&found).and_then(|mut file| file.read_exact(&mut magic));
+        if !found.is_file() || read.is_err() || magic != *b"\x7fELF" {
+            return bad("this is no shared library (ELF)".to_owned());
+        }
+        Ok(Library {
+            name: name.to_owned(),
+            path: found,
+        })
+    }
+
+    /// The file's name, without its folder.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        self.path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    }
 }
 
 /// An arm that cannot be parsed: what was wrong and what would be right.
@@ -364,11 +530,21 @@ pub fn names() -> Vec<&'static str> {
 }
 
 impl Arm {
-    /// Reads `id[:knob=value,...]`.
+    /// Reads `id[:knob=value,...]` or `name=path.so`, and looks whether there is such a library.
     ///
     /// # Errors
     /// [`BadArm`] naming the part that is wrong and the nearest valid ones, or the range.
     pub fn parse(text: &str) -> Result<Arm, BadArm> {
+        if let Some((name, path)) = text.split_once('=')
+            && !name.contains(':')
+        {
+            return Ok(Arm {
+                def: &PRELOAD,
+                knobs: Vec::new(),
+                again: false,
+                library: Some(Library::find(name, path)?),
+            });
+        }
         let (id, settings) = text
             .split_once(':')
             .map_or((text, None), |(id, rest)| (id, Some(rest)));
@@ -410,6 +586,7 @@ impl Arm {
             def,
             knobs: knobs.into_iter().collect(),
             again: false,
+            library: None,
         })
     }
 
@@ -425,7 +602,10 @@ impl Arm {
     /// As shown in tables and written in records, e.g. `tcmalloc-google:sampling=0`, `system#2`.
     #[must_use]
     pub fn label(&self) -> String {
-        let mut label = self.def.id.to_owned();
+        let mut label = match &self.library {
+            Some(library) => library.name.clone(),
+            None => self.def.id.to_owned(),
+        };
         for (i, (name, value)) in self.knobs.iter().enumerate() {
             label.push(if i == 0 { ':' } else { ',' });
             label.push_str(&format!("{name}={value}"));
@@ -484,6 +664,16 @@ mod tests {
     }
 
     #[test]
+    fn a_library_is_labelled_by_its_name() {
+        let program = std::env::current_exe().expect("this program");
+        let arm = Arm::parse(&format!("mine={}", program.display())).expect("an ELF file");
+        assert_eq!(arm.label(), "mine");
+        assert_eq!(arm.again().label(), "mine#2");
+        let library = arm.library.expect("it is one");
+        assert_eq!(library.path.file_name(), program.file_name());
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for (text, said) in [
             ("jemaloc", "jemalloc"),
@@ -494,6 +684,11 @@ mod tests {
             ("tcmalloc-2007:granule=1", "4KiB"),
             ("system:a=1", "no knob"),
             ("mimalloc:purge_delay=1,purge_delay=2", "twice"),
+            ("mine=/no/such/library.so", "no such library"),
+            ("jemalloc=/no/such/library.so", "another name"),
+            ("my own=/no/such/library.so", "letters"),
+            ("mine=/etc/hostname", "no shared library"),
+            ("mine=/tmp", "no shared library"),
         ] {
             let error = Arm::parse(text).expect_err(text).0;
             assert!(error.contains(said), "{text}: {error}");

@@ -5,7 +5,9 @@ use crate::nearest::nearest_text;
 use crate::size::{parse_bytes, parse_duration};
 use crate::summary::same_value;
 use crate::trial::{Params, Protocol};
-use serde::Deserialize;
+use crate::workloads::{self, params::Kind};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -13,7 +15,8 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// Name; also the file's.
+    /// Name; also the file's, and part of the folder of a run.
+    #[serde(deserialize_with = "name")]
     pub id: String,
     /// One line for lists.
     pub title: String,
@@ -32,6 +35,7 @@ pub struct Experiment {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Grid {
     /// Name, unique in the experiment.
+    #[serde(deserialize_with = "name")]
     pub name: String,
     /// Workload id.
     pub workload: String,
@@ -40,13 +44,14 @@ pub struct Grid {
     pub params: BTreeMap<String, OneOrMany>,
     /// Arms. With the time protocol the first is the baseline, which runs twice (`system` and `system#2`).
     pub arms: Vec<String>,
-    /// What is measured.
+    /// What is measured, each protocol once.
+    #[serde(deserialize_with = "protocols")]
     pub protocols: Vec<Protocol>,
-    /// Blocks of the time protocol; the census runs once a cell.
-    #[serde(default = "default_blocks")]
+    /// Blocks of the time protocol, 1 to [`MOST_BLOCKS`]; the census runs once a cell.
+    #[serde(default = "default_blocks", deserialize_with = "blocks")]
     pub blocks: u32,
     /// Blocks of the memory protocol: 1, once a cell, unless what memory is measured varies from run to run.
-    #[serde(default = "once")]
+    #[serde(default = "once", deserialize_with = "blocks")]
     pub memory_blocks: u32,
     /// Limit of one trial, e.g. `"20s"`.
     #[serde(default = "default_timeout")]
@@ -62,6 +67,9 @@ pub struct Grid {
     pub skip_when_quick: bool,
 }
 
+/// Most blocks of the time protocol, in a definition and on the command line.
+pub const MOST_BLOCKS: u32 = 1000;
+
 fn default_blocks() -> u32 {
     6
 }
@@ -70,6 +78,57 @@ fn once() -> u32 {
 }
 fn default_timeout() -> String {
     "60s".to_owned()
+}
+
+/// A name that can stand in paths, in names of tables and in messages as it is.
+fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
+        return Err(D::Error::custom(format!(
+            "`{}` is no name: expected letters, digits, `-` and `.`, at least one, and no `.` at the beginning",
+            name.escape_default()
+        )));
+    }
+    Ok(name)
+}
+
+/// Protocols, each named once.
+fn protocols<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Protocol>, D::Error> {
+    let named = Vec::<Protocol>::deserialize(deserializer)?;
+    let mut seen = BTreeSet::new();
+    match named.iter().find(|protocol| !seen.insert(**protocol)) {
+        Some(twice) => Err(D::Error::custom(format!(
+            "protocol `{}` is named twice",
+            twice.name()
+        ))),
+        None => Ok(named),
+    }
+}
+
+/// As many blocks as the command line takes too.
+fn blocks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let given = i64::deserialize(deserializer)?;
+    u32::try_from(given)
+        .ok()
+        .filter(|blocks| (1..=MOST_BLOCKS).contains(blocks))
+        .ok_or_else(|| {
+            D::Error::custom(format!(
+                "`blocks = {given}`: expected a number from 1 to {MOST_BLOCKS}"
+            ))
+        })
+}
+
+/// A bound that a value can lie on either side of.
+fn bound<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    let given = f64::deserialize(deserializer)?;
+    if given.is_finite() {
+        Ok(Some(given))
+    } else {
+        Err(D::Error::custom(format!(
+            "the bound `{given}` decides nothing: expected a finite number"
+        )))
+    }
 }
 
 /// `mode = "concat"` or `mode = ["concat", "list"]`.
@@ -131,6 +190,7 @@ impl<'de> Deserialize<'de> for OneOrMany {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Claim {
     /// Name, unique in the experiment.
+    #[serde(deserialize_with = "name")]
     pub id: String,
     /// Who says so, where.
     pub source: String,
@@ -198,11 +258,11 @@ pub struct Check {
     /// For `exponent`: to this size.
     #[serde(default)]
     pub to: Option<String>,
-    /// Smallest value that passes.
-    #[serde(default)]
+    /// Smallest value that passes, finite.
+    #[serde(default, deserialize_with = "bound")]
     pub min: Option<f64>,
-    /// Largest value that passes.
-    #[serde(default)]
+    /// Largest value that passes, finite.
+    #[serde(default, deserialize_with = "bound")]
     pub max: Option<f64>,
     /// For `equal`: the exact value.
     #[serde(default)]
@@ -382,15 +442,6 @@ fn check_grid(grid: &Grid) -> Result<(), CheckError> {
             "expected at least one protocol: time, census, memory",
         ));
     }
-    for (key, blocks) in [
-        ("blocks", grid.blocks),
-        ("memory-blocks", grid.memory_blocks),
-    ] {
-        if blocks == 0 {
-            let message = format!("`{key} = 0`: expected at least 1");
-            return Err(refuse(&owner, &grid.name, &message));
-        }
-    }
     let mut arms = BTreeSet::new();
     if let Some(twice) = grid.arms.iter().find(|arm| !arms.insert(*arm)) {
         return Err(refuse(
@@ -440,6 +491,10 @@ fn check_check(owner: &str, grid: &Grid, check: &Check) -> Result<(), CheckError
             "expected at least one arm in `arms`".to_owned(),
         );
     }
+    let mut arms = BTreeSet::new();
+    if let Some(twice) = check.arms.iter().find(|arm| !arms.insert(*arm)) {
+        return bad(twice, format!("arm `{twice}` is named twice"));
+    }
     for arm in check.arms.iter().chain(&check.than) {
         if !grid.arms.contains(arm) {
             let near = nearest_text(arm, grid.arms.iter().map(String::as_str));
@@ -470,7 +525,52 @@ fn check_check(owner: &str, grid: &Grid, check: &Check) -> Result<(), CheckError
             return bad(value, message);
         }
     }
-    check_kind(check, &metric).map_err(|message| refuse(owner, &check.metric, &message))
+    check_kind(check, &metric).map_err(|message| refuse(owner, &check.metric, &message))?;
+    check_axis(owner, grid, check)
+}
+
+/// An exponent needs a size on its other axis, and a stretch of it that the grid runs.
+fn check_axis(owner: &str, grid: &Grid, check: &Check) -> Result<(), CheckError> {
+    let (CheckKind::Exponent, Some(against)) = (check.kind, &check.against) else {
+        return Ok(());
+    };
+    // A workload that is not known is refused with the plan, which knows the workloads.
+    let def = workloads::find(&grid.workload)
+        .ok()
+        .and_then(|workload| workload.params.iter().find(|def| def.name == against));
+    let Some(values) = grid.params.get(against) else {
+        let near = nearest_text(against, grid.params.keys().map(String::as_str));
+        let message = format!("grid `{}` has no parameter `{against}`{near}", grid.name);
+        return Err(refuse(owner, against, &message));
+    };
+    if def.is_some_and(|def| !matches!(def.kind, Kind::Size(..))) {
+        let message =
+            format!("`against = \"{against}\"` is no size: expected a parameter in bytes");
+        return Err(refuse(owner, against, &message));
+    }
+    let mut ends = Vec::new();
+    for end in check.from.iter().chain(&check.to) {
+        if !values.values().iter().any(|value| same_value(value, end)) {
+            let message = format!(
+                "`{against} = \"{end}\"` is not in grid `{}`; expected one of: {}",
+                grid.name,
+                values.values().join(", ")
+            );
+            return Err(refuse(owner, end, &message));
+        }
+        ends.push((
+            end,
+            parse_bytes(end).map_err(|e| refuse(owner, end, &e.to_string()))?,
+        ));
+    }
+    match ends[..] {
+        [(from, low), (to, high)] if low >= high => Err(refuse(
+            owner,
+            from,
+            &format!("from `{from}` to `{to}` is no stretch: expected a larger `to`"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// What each kind needs, and what it has no use for.
@@ -752,6 +852,118 @@ max = 0.05
     }
 
     #[test]
+    fn names_can_stand_in_paths() {
+        for (from, place) in [
+            ("id = \"small\"", "2:6"),
+            ("name = \"growth\"", "7:8"),
+            ("id = \"first\"", "15:6"),
+        ] {
+            let key = from.split('"').next().unwrap_or_default();
+            for bad in [
+                "../../x",
+                "a/b",
+                "",
+                ".hidden",
+                "a b",
+                "a\\u0000b",
+                "\u{e4}",
+            ] {
+                let text = error(from, &format!("{key}\"{bad}\""));
+                assert!(
+                    text.starts_with(&format!("small.toml:{place}: ")),
+                    "{from} {bad}: {text}"
+                );
+                assert!(text.contains("is no name: expected letters"), "{text}");
+            }
+        }
+        let good = GOOD.replace("id = \"small\"", "id = \"Beyond-64.2\"");
+        assert_eq!(Experiment::parse(&good, "x.toml").err(), None);
+    }
+
+    #[test]
+    fn protocols_blocks_and_bounds_are_in_range() {
+        for (from, to, place, expected) in [
+            (
+                "[\"time\", \"census\"]",
+                "[\"time\", \"time\"]",
+                "11:13",
+                "protocol `time` is named twice",
+            ),
+            (
+                "protocols =",
+                "blocks = 0\nprotocols =",
+                "11:10",
+                "from 1 to 1000",
+            ),
+            (
+                "protocols =",
+                "blocks = 1001\nprotocols =",
+                "11:10",
+                "from 1 to 1000",
+            ),
+            (
+                "protocols =",
+                "blocks = 4294967295\nprotocols =",
+                "11:10",
+                "`blocks = 4294967295`",
+            ),
+            ("max = 0.05", "max = nan", "25:7", "finite"),
+            ("max = 0.05", "max = inf", "25:7", "finite"),
+            ("max = 0.05", "min = -inf", "25:7", "finite"),
+        ] {
+            let text = error(from, to);
+            assert!(
+                text.starts_with(&format!("small.toml:{place}: ")),
+                "{to}: {text}"
+            );
+            assert!(text.contains(expected), "{to}: {text}");
+        }
+    }
+
+    #[test]
+    fn checks_that_could_never_be_decided() {
+        let exponent = |rest: &str| {
+            let text = GOOD
+                .replace("kind = \"value\"", "kind = \"exponent\"")
+                .replace("where = { size = \"4MiB\" }\n", "")
+                .replace("max = 0.05", &format!("{rest}\nmax = 2"));
+            Experiment::parse(&text, "small.toml")
+                .err()
+                .map(|error| error.to_string())
+        };
+        let good = "against = \"size\"\nfrom = \"1048576\"\nto = \"4MiB\"";
+        assert_eq!(exponent(good), None);
+        for (from, to, place, expected) in [
+            ("\"size\"", "\"shape\"", "24:11", "is no size"),
+            ("\"size\"", "\"siez\"", "24:11", "nearest: size"),
+            (
+                "\"1048576\"",
+                "\"2MiB\"",
+                "25:8",
+                "expected one of: 1MiB, 4MiB",
+            ),
+            ("\"4MiB\"", "\"8MiB\"", "26:6", "is not in grid `growth`"),
+            ("\"1048576\"", "\"4MiB\"", "25:8", "is no stretch"),
+            ("\"4MiB\"", "\"1MiB\"", "25:8", "is no stretch"),
+        ] {
+            let text = exponent(&good.replace(from, to)).unwrap_or_default();
+            assert!(
+                text.starts_with(&format!("small.toml:{place}: ")),
+                "{to}: {text}"
+            );
+            assert!(text.contains(expected), "{to}: {text}");
+        }
+        let twice = GOOD
+            .replace("kind = \"value\"", "kind = \"order\"")
+            .replace("arms = [\"system\"]", "arms = [\"system\", \"system\"]");
+        let text = Experiment::parse(&twice, "small.toml").expect_err("twice");
+        assert_eq!(
+            text.to_string(),
+            "small.toml:24:9: claim `first`: arm `system` is named twice"
+        );
+    }
+
+    #[test]
     fn a_metric_whose_protocol_does_not_run() {
         let only_time = "protocols = [\"time\"]";
         let text = error("protocols = [\"time\", \"census\"]", only_time);
@@ -774,6 +986,15 @@ max = 0.05
             error
                 .to_string()
                 .contains("claim `first`: the name is used twice"),
+            "{error}"
+        );
+        let grid = GOOD.find("[[grid]]").zip(GOOD.find("[[claim]]"));
+        let grid = grid.map_or("", |(from, to)| &GOOD[from..to]);
+        let error = Experiment::parse(&format!("{GOOD}{grid}"), "x.toml").expect_err("twice");
+        assert!(
+            error
+                .to_string()
+                .contains("grid `growth`: the name is used twice"),
             "{error}"
         );
     }

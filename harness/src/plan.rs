@@ -7,6 +7,7 @@
 
 use crate::arms::Arm;
 use crate::experiment::{Experiment, Grid, OneOrMany};
+use crate::record::TrialRecord;
 use crate::size;
 use crate::stats::order;
 use crate::trial::{Params, Protocol, SCHEMA, Thp};
@@ -17,10 +18,17 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Blocks of a quick run: enough to see that everything runs, too few for a verdict.
 const QUICK_BLOCKS: u32 = 2;
+
+/// The smallest memory limit: with less no trial gets as far as its first line.
+const LEAST_MEMORY: u64 = 1 << 20;
+
+/// Most trials of a plan: hours even where each takes milliseconds, and what more would ask for is a mistake.
+pub const MOST_TRIALS: u64 = 100_000;
 
 /// What the command line asks of a plan.
 #[derive(Debug, Clone, Default)]
@@ -73,6 +81,16 @@ pub struct PlannedTrial {
     pub footprint_bytes: u64,
 }
 
+impl PlannedTrial {
+    /// Whether `record` is one of this trial.
+    pub fn yields(&self, record: &TrialRecord) -> bool {
+        (self.trial, self.block, self.position) == (record.trial, record.block, record.position)
+            && (&self.grid, &self.arm, &self.workload)
+                == (&record.grid, &record.arm, &record.workload)
+            && (&self.params, self.protocol) == (&record.params, record.protocol)
+    }
+}
+
 /// Everything that will be run, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -89,6 +107,9 @@ pub struct Plan {
     pub quick: bool,
     /// What the command line changed, as `option=value`.
     pub overrides: Vec<String>,
+    /// Libraries of the user's, by the label of their arm: where they are.
+    #[serde(default)]
+    pub libraries: BTreeMap<String, PathBuf>,
     /// The trials.
     pub trials: Vec<PlannedTrial>,
 }
@@ -113,11 +134,14 @@ struct Point {
 /// Plans `experiment`.
 ///
 /// # Errors
-/// [`BadPlan`] naming the grid and what is wrong with its workload, parameters, arms or times.
+/// [`BadPlan`] naming the grid and what is wrong with its workload, parameters, arms or times, or that the plan would
+/// have more than [`MOST_TRIALS`] trials.
 pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan> {
     let mut trials = Vec::new();
     let mut random = Xoshiro256PlusPlus::seed_from_u64(options.seed);
     let mut blocks: BTreeMap<u32, Vec<PlannedTrial>> = BTreeMap::new();
+    let mut total = 0;
+    let mut libraries: BTreeMap<String, PathBuf> = BTreeMap::new();
     let mut set_somewhere: Vec<bool> = vec![false; options.set.len()];
     for grid in &experiment.grids {
         if options.quick && grid.skip_when_quick {
@@ -135,10 +159,40 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
                 .collect::<Result<_, _>>()
                 .map_err(|e| named(e.0))?,
         };
+        for library in arms.iter().filter_map(|arm| arm.library.as_ref()) {
+            let known = libraries
+                .entry(library.name.clone())
+                .or_insert_with(|| library.path.clone());
+            if *known != library.path {
+                return Err(named(format!(
+                    "{} names two libraries, here and in an earlier grid",
+                    library.name
+                )));
+            }
+        }
         let limits = Limits::of(grid, options).map_err(named)?;
         for protocol in &grid.protocols {
             if options.protocol.is_some_and(|only| only != *protocol) {
                 continue;
+            }
+            let (count, twice) = match (protocol, options.blocks) {
+                (Protocol::Census, _) => (1, false),
+                (Protocol::Memory, _) => (less_if_quick(grid.memory_blocks, options), false),
+                (Protocol::Time, Some(given)) => (given, given > 1),
+                (Protocol::Time, None) => {
+                    let count = less_if_quick(grid.blocks, options);
+                    (count, count > 1)
+                }
+            };
+            total += match protocol {
+                Protocol::Census => product([points.len() as u64, arms.len() as u64]),
+                Protocol::Time | Protocol::Memory => {
+                    let a_block = arms.len() as u64 + u64::from(twice);
+                    product([points.len() as u64, a_block, u64::from(count)])
+                }
+            };
+            if total > MOST_TRIALS {
+                return Err(named(too_many(total)));
             }
             for point in &points {
                 let one = |arm: &Arm, block: u32, position: usize| PlannedTrial {
@@ -155,7 +209,7 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
                     thp: Thp::default(),
                     footprint_bytes: (point.workload.footprint)(&point.params, arm.def),
                 };
-                match (protocol, grid.memory_blocks) {
+                match (protocol, count) {
                     (Protocol::Census, _) | (Protocol::Memory, 1) => {
                         trials.extend(
                             arms.iter()
@@ -164,19 +218,8 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
                         );
                     }
                     (Protocol::Time | Protocol::Memory, _) => {
-                        let memory = *protocol == Protocol::Memory;
-                        let defined = if memory {
-                            grid.memory_blocks
-                        } else {
-                            grid.blocks
-                        };
-                        let count = match (options.blocks, options.quick) {
-                            (Some(given), _) if !memory => given,
-                            (_, true) => defined.min(QUICK_BLOCKS),
-                            (_, false) => defined,
-                        };
                         let mut arms = arms.clone();
-                        if count > 1 && !memory {
+                        if twice {
                             arms.insert(1, arms[0].again());
                         }
                         let seed = rand::RngCore::next_u64(&mut random);
@@ -212,8 +255,18 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
         seed: options.seed,
         quick: options.quick,
         overrides: overrides(options),
+        libraries,
         trials,
     })
+}
+
+/// Blocks of a definition, as many as a quick run has of them.
+fn less_if_quick(blocks: u32, options: &Options) -> u32 {
+    if options.quick {
+        blocks.min(QUICK_BLOCKS)
+    } else {
+        blocks
+    }
 }
 
 /// Parameters that may be left to the command line: a definition without input is completed by `--set`.
@@ -229,6 +282,11 @@ fn points(grid: &Grid, options: &Options, used: &mut [bool]) -> Result<Vec<Point
             *used = true;
             axes.insert(name.clone(), values.clone());
         }
+    }
+    // Before they are made: a few long lists span more points than there is memory for.
+    let count = product(axes.values().map(|values| values.len() as u64));
+    if count > MOST_TRIALS {
+        return Err(too_many(count));
     }
     let mut params = vec![Params::new()];
     for (name, values) in &axes {
@@ -249,6 +307,18 @@ fn points(grid: &Grid, options: &Options, used: &mut [bool]) -> Result<Vec<Point
             })
         })
         .collect()
+}
+
+/// The product, at most [`u32::MAX`], so that sums of it cannot overflow.
+fn product(factors: impl IntoIterator<Item = u64>) -> u64 {
+    let whole = factors.into_iter().fold(1u64, u64::saturating_mul);
+    whole.min(u64::from(u32::MAX))
+}
+
+fn too_many(trials: u64) -> String {
+    format!(
+        "{trials} trials or more: a plan holds at most {MOST_TRIALS}; take fewer arms, points or blocks"
+    )
 }
 
 fn with(point: &Params, name: &str, value: &str) -> Params {
@@ -277,6 +347,12 @@ impl Limits {
         };
         if timeout.is_zero() {
             return Err("the timeout must be longer than nothing".to_owned());
+        }
+        if memory.is_some_and(|bytes| bytes < LEAST_MEMORY) {
+            return Err(format!(
+                "the memory limit must be at least {}",
+                size::format_bytes(LEAST_MEMORY)
+            ));
         }
         Ok(Limits {
             timeout_ms: timeout.as_millis().max(1) as u64,
@@ -505,6 +581,30 @@ mod tests {
                 .0
                 .contains("grid `g`")
         );
+        // 3 arms and the second run of the baseline in each of 1000 blocks: 8 sizes can be planned, 32 cannot.
+        let many = |sizes: usize| Options {
+            blocks: Some(1000),
+            set: vec![(
+                "size".to_owned(),
+                (1..=sizes).map(|kib| format!("{kib}KiB")).collect(),
+            )],
+            ..Options::default()
+        };
+        assert_eq!(
+            toy(&many(8)).map(|plan| plan.trials.len()),
+            Ok(8 * 3 + 8 * 4 * 1000)
+        );
+        let error = toy(&many(32)).expect_err("too many").0;
+        assert!(error.contains("grid `g`: 128096 trials"), "{error}");
+        // So many points would not even fit in memory.
+        let axes = ["size", "step", "shape"];
+        let set = axes.map(|name| (name.to_owned(), vec!["one".to_owned(); 1 << 20]));
+        let huge = Options {
+            set: set.into(),
+            ..Options::default()
+        };
+        let error = toy(&huge).expect_err("too many").0;
+        assert!(error.contains("at most 100000"), "{error}");
         let none = Options {
             timeout: Some(Duration::ZERO),
             ..Options::default()

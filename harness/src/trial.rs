@@ -125,3 +125,30 @@ pub struct Receipt {
     /// Built with debug assertions: such a child refuses to be timed.
     pub debug_build: bool,
 }
+
+/// The fact of a receipt that tells how the behaviour suite came out, for a library of the user's.
+pub const SUITE_FACT: &str = "behaviour_suite";
+/// What that fact begins with where a rule is broken.
+pub const SUITE_BREAKS: &str = "BREAKS";
+
+/// What a child says of its heap's behaviour, as JSON on its standard output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct SuiteReport {
+    /// Hash of the sources the child was built from.
+    pub source_hash: String,
+    /// Why the heap was not asked, if it was not.
+    pub refused: Option<String>,
+    /// One row a rule.
+    pub rows: Vec<SuiteRow>,
+}
+
+/// One rule of the behaviour suite and the answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuiteRow {
+    /// The rule.
+    pub rule: String,
+    /// Without it no figure means anything.
+    pub essential: bool,
+    /// How it is broken, if it is.
+    pub broken: Option<String>,
+}

@@ -92,6 +92,10 @@ fn values_out_of_range_are_answered_with_the_range() {
         &["run", "growth-today", "--memory-limit", "lots"],
         &["--memory-limit", "lots"],
     );
+    refused(
+        &["run", "growth-today", "--memory-limit", "0"],
+        &["memory limit", "1MiB"],
+    );
     refused(&["run", "growth-today", "--set", "size"], &["NAME=VALUE"]);
     refused(&["run"], &["EXPERIMENT"]);
     refused(&["run", "growth-today", "--resume", "x"], &["--resume"]);
@@ -165,6 +169,84 @@ fn records_of_a_newer_schema_are_refused() {
         &["claims", folder.to_str().expect("UTF-8")],
         &["records.jsonl:1", "newer", "update heaplab"],
     );
+}
+
+#[test]
+fn records_that_are_not_the_plans_are_refused_by_their_place() {
+    let text = definition(
+        "growth",
+        "size = \"64KiB\"",
+        "\"system\", \"bump\"",
+        "\"census\"",
+        "",
+    );
+    let ran = Ran::new(&text, &[]);
+    let folder = ran.folder();
+    let folder = folder.to_str().expect("UTF-8");
+    let records = ran.folder().join("records.jsonl");
+    let whole = fs::read_to_string(&records).expect("records");
+    let first = whole.lines().next().expect("a record").to_owned() + "\n";
+    let edited = |text: String| {
+        fs::write(&records, text).expect("written");
+    };
+    edited(whole.clone() + &first);
+    for command in ["claims", "report"] {
+        refused(&[command, folder], &["records.jsonl:3", "a record already"]);
+    }
+    refused(
+        &["run", "--resume", folder],
+        &["records.jsonl:3", "a record already"],
+    );
+    edited(whole.replace("\"trial\":1", "\"trial\":999"));
+    refused(
+        &["run", "--resume", folder],
+        &["records.jsonl:2", "plan.json"],
+    );
+    edited(whole.replace("\"arm\":\"bump\"", "\"arm\":\"null\""));
+    refused(&["report", folder], &["records.jsonl:2", "plan.json"]);
+}
+
+#[test]
+fn a_folder_with_a_part_missing_is_bad_input() {
+    for file in ["env.json", "experiment.toml"] {
+        let text = definition("growth", "size = \"64KiB\"", "\"system\"", "\"census\"", "");
+        let ran = Ran::new(&text, &[]);
+        fs::remove_file(ran.folder().join(file)).expect("removed");
+        let folder = ran.folder();
+        let folder = folder.to_str().expect("UTF-8");
+        refused(&["claims", folder], &[file]);
+        refused(&["report", folder], &[file]);
+        refused(&["run", "--resume", folder], &[file]);
+    }
+}
+
+#[test]
+fn a_reader_of_progress_who_leaves_does_not_end_the_run() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let file = dir.path().join("toy.toml");
+    fs::write(
+        &file,
+        definition(
+            "growth",
+            "size = \"64KiB\"",
+            "\"system\", \"bump\"",
+            "\"census\"",
+            "",
+        ),
+    )
+    .expect("written");
+    let mut run = heaplab()
+        .arg("run")
+        .arg(&file)
+        .arg("--out")
+        .arg(dir.path().join("run"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    drop(run.stderr.take());
+    assert_eq!(run.wait().expect("ends").code(), Some(0));
+    assert_eq!(common::records(&dir.path().join("run")).len(), 2);
 }
 
 #[test]

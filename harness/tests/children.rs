@@ -4,13 +4,14 @@
 //! An allocator is recognised by an entry point that it alone defines, with global binding: gperftools' objects keep a
 //! *local* `malloc` of their own (see `tcmalloc-sys/build.rs`), which takes nothing over.
 
-use heaplab::arms::ARMS;
+use heaplab::arms::{ARMS, ArmDef, PRELOAD};
 use object::{Object, ObjectSymbol};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// How a binary shows that it holds an arm.
+#[derive(Debug, PartialEq)]
 enum Mark {
     /// It defines this global symbol.
     Defines(&'static str),
@@ -22,20 +23,31 @@ enum Mark {
     Nothing,
 }
 
-/// By what an arm is recognised; `None` for an arm that this table has forgotten.
-fn mark(arm: &str) -> Option<Mark> {
+/// Every arm, and what those of the user's own libraries are.
+fn arms() -> impl Iterator<Item = &'static ArmDef> {
+    ARMS.iter().chain([&PRELOAD])
+}
+
+/// By what an arm is recognised, all of it; `None` for an arm that this table has forgotten.
+fn marks(arm: &str) -> Option<Vec<Mark>> {
+    let through_global_alloc = || Mark::Crate("11rust_global");
     Some(match arm {
-        "system" => Mark::Calls("malloc"),
-        "jemalloc" => Mark::Defines("_rjem_malloc"),
-        "mimalloc" => Mark::Defines("mi_malloc"),
-        "tcmalloc-google" => Mark::Defines("TCMallocInternalMalloc"),
-        "tcmalloc-gperftools" => Mark::Defines("heaplab_gp_tc_malloc"),
-        "tcmalloc-2007" => Mark::Crate("13tcmalloc_2007"),
-        "bump" => Mark::Defines("heaplab_bump_malloc"),
-        "null" => Mark::Defines("heaplab_null_malloc"),
-        "audit" | "audit-strdup" => Mark::Defines("malloc"),
-        "schedule" | "schedule-spike" => Mark::Nothing,
-        _ if arm.starts_with("faulty-") => Mark::Nothing,
+        "system" | "preload" => vec![Mark::Calls("malloc")],
+        "jemalloc" => vec![Mark::Defines("_rjem_malloc")],
+        "jemalloc-global" => vec![Mark::Defines("_rjem_malloc"), through_global_alloc()],
+        "mimalloc" => vec![Mark::Defines("mi_free"), Mark::Defines("mi_malloc")],
+        // GlobalAlloc never gets to mi_malloc, so the linker leaves it out.
+        "mimalloc-global" => vec![Mark::Defines("mi_free"), through_global_alloc()],
+        "mimalloc-v2" => vec![Mark::Defines("m2_mi_malloc")],
+        "tcmalloc-google" => vec![Mark::Defines("TCMallocInternalMalloc")],
+        "tcmalloc-gperftools" => vec![Mark::Defines("heaplab_gp_tc_malloc")],
+        "tcmalloc-2007" => vec![Mark::Crate("13tcmalloc_2007")],
+        "arena" | "arena-3.10" | "arena-3.10-keep0" => vec![Mark::Defines("heaplab_arena_malloc")],
+        "bump" => vec![Mark::Defines("heaplab_bump_malloc")],
+        "null" => vec![Mark::Defines("heaplab_null_malloc")],
+        "audit" | "audit-strdup" => vec![Mark::Defines("malloc")],
+        "schedule" | "schedule-spike" => vec![Mark::Nothing],
+        _ if arm.starts_with("faulty-") => vec![Mark::Nothing],
         _ => return None,
     })
 }
@@ -107,8 +119,7 @@ fn heaplab() -> PathBuf {
 /// The children that belong to this build, by name. (The folder can hold others, of an earlier build with other
 /// features.)
 fn children() -> BTreeMap<&'static str, Symbols> {
-    let built: BTreeSet<&str> = ARMS
-        .iter()
+    let built: BTreeSet<&str> = arms()
         .filter(|arm| arm.built)
         .map(|arm| arm.child)
         .collect();
@@ -122,29 +133,33 @@ fn children() -> BTreeMap<&'static str, Symbols> {
 fn every_arm_is_in_its_own_child_and_nowhere_else() {
     let children = children();
     let heaplab = Symbols::of(&heaplab());
-    for arm in ARMS {
-        let mark =
-            mark(arm.id).unwrap_or_else(|| panic!("{}: by what symbol is it recognised?", arm.id));
-        if arm.built {
-            assert!(
-                children[arm.child].show(&mark),
-                "{} does not hold the arm {}: is its library here? scripts/setup brings it",
-                arm.child,
-                arm.id
-            );
+    let of = |arm: &str| marks(arm).unwrap_or_else(|| panic!("{arm}: by what is it recognised?"));
+    for arm in arms() {
+        for mark in of(arm.id) {
+            if arm.built {
+                assert!(
+                    children[arm.child].show(&mark),
+                    "{} shows no {mark:?} of the arm {}: is its library here? scripts/setup brings it",
+                    arm.child,
+                    arm.id
+                );
+            }
+            if matches!(mark, Mark::Calls(_) | Mark::Nothing) {
+                continue;
+            }
+            // Two arms can have a library in common.
+            let owners: BTreeSet<&str> = arms()
+                .filter(|other| of(other.id).contains(&mark))
+                .map(|other| other.child)
+                .collect();
+            for (child, symbols) in &children {
+                assert!(
+                    owners.contains(child) || !symbols.show(&mark),
+                    "{child} shows {mark:?}, which belongs to {owners:?} alone"
+                );
+            }
+            assert!(!heaplab.show(&mark), "heaplab itself links {}", arm.id);
         }
-        if matches!(mark, Mark::Calls(_) | Mark::Nothing) {
-            continue;
-        }
-        for (child, symbols) in &children {
-            assert!(
-                *child == arm.child || !symbols.show(&mark),
-                "{child} links {}, which belongs to {} alone",
-                arm.id,
-                arm.child
-            );
-        }
-        assert!(!heaplab.show(&mark), "heaplab itself links {}", arm.id);
     }
 }
 

@@ -3,7 +3,16 @@
 mod common;
 
 use common::{Ran, definition, err, metric};
+use heaplab::arms::ARMS;
 use heaplab::record::{Outcome, TrialRecord};
+
+/// Every arm that is built in, as TOML.
+fn every_arm() -> String {
+    let arms = ARMS.iter().filter(|arm| arm.built && !arm.test_only);
+    arms.map(|arm| format!("{:?}", arm.id))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
 
 fn census(workload: &str, params: &str, arms: &str) -> Vec<TrialRecord> {
     let ran = Ran::new(&definition(workload, params, arms, "\"census\"", ""), &[]);
@@ -107,12 +116,11 @@ fn the_c_library_moves_pages_and_hardly_copies() {
 
 #[test]
 fn concat_copy_copies_every_prefix_under_every_arm() {
-    let arms = "\"system\", \"jemalloc\", \"mimalloc\", \"tcmalloc-google\", \"tcmalloc-gperftools\", \
-        \"tcmalloc-2007\", \"bump\", \"null\"";
+    let arms = every_arm();
     let params = "mode = \"concat-copy\", corpus = \"nl256\", size = \"64KiB\"";
     // 256 lines of 256 bytes: the old string of i lines and its 33-byte header is copied at each of the 255 appends.
     let expected: u64 = (1..256).map(|i| 33 + 256 * i).sum();
-    for record in census("walker", params, arms) {
+    for record in census("walker", params, &arms) {
         assert_eq!(
             metric(&record, "client_copied_bytes"),
             expected,
@@ -150,8 +158,7 @@ fn each_mode_makes_the_calls_that_its_description_says() {
 
 #[test]
 fn every_arm_decides_and_keeps_the_same() {
-    let arms = "\"system\", \"jemalloc\", \"mimalloc\", \"tcmalloc-google\", \"tcmalloc-gperftools\", \
-        \"tcmalloc-2007\", \"bump\", \"null\"";
+    let arms = every_arm();
     for (workload, params) in [
         (
             "growth",
@@ -163,7 +170,7 @@ fn every_arm_decides_and_keeps_the_same() {
              corpus = [\"text\", \"nl64k\", \"none\"], size = \"200000\"",
         ),
     ] {
-        let records = census(workload, params, arms);
+        let records = census(workload, params, &arms);
         for record in &records {
             let first = records
                 .iter()

@@ -5,6 +5,7 @@ mod common;
 use common::{Ran, definition, err, metric};
 use heaplab::record::Outcome;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 fn one(arm: &str, rest: &str, arguments: &[&str]) -> Ran {
     let arms = format!("\"{arm}\", \"system\"");
@@ -198,16 +199,69 @@ fn without_strace_system_calls_are_absent_and_not_zero() {
 }
 
 #[test]
-fn a_child_that_is_not_there_is_a_failed_record() {
+fn a_child_that_is_not_there_is_unavailable_with_what_would_change_that() {
     let empty = tempfile::tempdir().expect("a temporary folder");
     let mut heaplab = common::heaplab();
-    heaplab
-        .env("HEAPLAB_CHILDREN", empty.path())
-        .env("PATH", "/nowhere");
+    heaplab.env("HEAPLAB_CHILDREN", empty.path());
     let text = definition("growth", "size = \"64KiB\"", "\"system\"", "\"census\"", "");
+    let ran = Ran::by(heaplab, &text, &[]);
+    assert_eq!(ran.output.status.code(), Some(3), "{}", err(&ran.output));
+    match ran.record().outcome {
+        Outcome::Unavailable { why } => assert!(why.contains("cargo build --release"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A child whose place is taken by `script`.
+fn with_child(script: &str) -> (tempfile::TempDir, std::process::Command) {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let child = dir.path().join("child_system");
+    fs::write(&child, script).expect("written");
+    fs::set_permissions(&child, fs::Permissions::from_mode(0o755)).expect("permissions");
+    let mut heaplab = common::heaplab();
+    heaplab.env("HEAPLAB_CHILDREN", dir.path());
+    (dir, heaplab)
+}
+
+#[test]
+fn a_process_that_a_child_leaves_behind_does_not_hold_up_the_run() {
+    // It leaves the group of its own and keeps the child's standard output open.
+    let real = env!("CARGO_BIN_EXE_child_system");
+    let script = format!("#!/bin/bash\nsetsid sleep 300 &\nexec {real}\n");
+    let (dir, heaplab) = with_child(&script);
+    let text = definition(
+        "growth",
+        "size = \"64KiB\"",
+        "\"system\"",
+        "\"time\"",
+        "blocks = 1",
+    );
+    let begun = std::time::Instant::now();
+    let record = Ran::by(heaplab, &text, &[]).record();
+    assert_eq!(record.outcome, Outcome::Ok);
+    assert!(
+        begun.elapsed().as_secs() < 100,
+        "it waited for what was left behind"
+    );
+    drop(dir);
+    let _ = std::process::Command::new("pkill")
+        .args(["-f", "sleep 300"])
+        .status();
+}
+
+#[test]
+fn a_child_that_prints_without_end_is_garbage() {
+    let (_dir, heaplab) = with_child("#!/bin/bash\nexec head -c 300000000 /dev/zero\n");
+    let text = definition(
+        "growth",
+        "size = \"64KiB\"",
+        "\"system\"",
+        "\"time\"",
+        "blocks = 1",
+    );
     match Ran::by(heaplab, &text, &[]).record().outcome {
         Outcome::Failed { message, .. } => {
-            assert!(message.contains("cannot start child_system"), "{message}")
+            assert!(message.contains("no readable report"), "{message}")
         }
         other => panic!("{other:?}"),
     }

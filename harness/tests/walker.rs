@@ -224,11 +224,55 @@ fn a_file_over_its_time_limit_is_given_up_and_the_walk_goes_on() {
 }
 
 #[test]
-fn a_directory_without_files_is_a_finished_walk_of_nothing() {
+fn a_walk_that_reads_nothing_has_measured_nothing() {
     let dir = TempDir::new().expect("a temporary folder");
-    let record = &walk(dir.path(), "concat", "", "\"system\"")[0];
-    assert_eq!(
-        (record.outcome.clone(), record.files.len()),
-        (Outcome::Ok, 0)
+    symlink("nowhere", dir.path().join("dangling")).expect("linked");
+    let params = format!("root = \"{}\"", dir.path().display());
+    let ran = Ran::new(
+        &definition("walker", &params, "\"system\"", "\"census\"", ""),
+        &[],
     );
+    assert_eq!(ran.output.status.code(), Some(3), "{}", err(&ran.output));
+    let record = ran.record();
+    match &record.outcome {
+        Outcome::Failed { message, .. } => {
+            assert!(
+                message.contains("no regular file") && message.contains("symlink 1"),
+                "{message}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(
+        record.metrics.is_empty() && record.absent.is_empty(),
+        "{record:?}"
+    );
+}
+
+#[test]
+fn input_that_changes_during_a_run_is_not_blamed_on_an_allocator() {
+    let dir = TempDir::new().expect("a temporary folder");
+    let file = dir.path().join("log");
+    fs::write(&file, "one\n").expect("written");
+    let params = format!("root = \"{}\"", file.display());
+    let text = definition("walker", &params, "\"system\", \"bump\"", "\"census\"", "");
+    let first = Ran::new(&text, &[]);
+    assert_eq!(
+        first.output.status.code(),
+        Some(0),
+        "{}",
+        err(&first.output)
+    );
+    // The second trial is taken back and run again on other input.
+    let records = first.folder().join("records.jsonl");
+    let whole = fs::read_to_string(&records).expect("records");
+    let line = whole.lines().next().expect("a record").to_owned() + "\n";
+    fs::write(&records, line).expect("written");
+    fs::write(&file, "one\ntwo\n").expect("written");
+    let output = common::said(&["run", "--resume", first.folder().to_str().expect("UTF-8")]);
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    match &first.records()[1].outcome {
+        Outcome::Failed { message, .. } => assert!(message.contains("input changed"), "{message}"),
+        other => panic!("{other:?}"),
+    }
 }

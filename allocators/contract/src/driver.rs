@@ -379,13 +379,21 @@ impl<'h, H: Heap, M: Mode> Driver<'h, H, M> {
         }
     }
 
-    /// free.
+    /// free, with the size where the heap is defined so ([`Heap::SIZED_FREE`]).
     #[inline]
     pub fn free(&mut self, block: Block) {
         self.ops = self.ops.wrapping_add(FREE.wrapping_add(block.size as u64));
         self.mode.freeing(&Place(block.at.as_ptr()), block.size);
-        // SAFETY: LIVE and ONE-HEAP; the handle is consumed, so nobody uses the block afterwards.
-        unsafe { self.heap.free(block.at.as_ptr()) };
+        let at = block.at.as_ptr();
+        // SAFETY: LIVE and ONE-HEAP; the handle is consumed, so nobody uses the block afterwards. It has `size` bytes,
+        // and the driver makes no blocks by `aligned`.
+        unsafe {
+            if H::SIZED_FREE {
+                self.heap.free_sized(at, block.size, 1);
+            } else {
+                self.heap.free(at);
+            }
+        }
     }
 }
 

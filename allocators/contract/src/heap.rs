@@ -70,6 +70,10 @@ pub unsafe trait Heap {
     /// What this heap can do.
     const CAPABILITIES: Capabilities;
 
+    /// Blocks are given back by [`free_sized`](Heap::free_sized): the arm is defined by entry points that want to be
+    /// told the size, such as those of Rust's `GlobalAlloc`.
+    const SIZED_FREE: bool = false;
+
     /// A block of `size` bytes, aligned for any C type of that size. `size` 0 is the allocator's own affair.
     fn malloc(&self, size: usize) -> *mut u8;
 

@@ -70,6 +70,19 @@ impl<'a> Knobs<'a> {
         self.take(name, parse, "0 or 1")
     }
 
+    /// Takes the knob `name` as one of `words`.
+    ///
+    /// # Errors
+    /// [`Refused::Knob`] if it is there and none of them.
+    pub fn word(
+        &mut self,
+        name: &'static str,
+        words: &[&'static str],
+    ) -> Result<Option<&'static str>, Refused> {
+        let parse = |text: &str| words.iter().copied().find(|word| *word == text);
+        self.take(name, parse, &words.join(" or "))
+    }
+
     /// Ends the reading.
     ///
     /// # Errors
@@ -163,8 +176,11 @@ mod tests {
             ("a", "2KiB"),
             ("c", "1"),
             ("d", "0.5"),
+            ("w", "red"),
         ]);
         let mut knobs = Knobs::new(&pairs);
+        assert_eq!(knobs.word("w", &["blue", "red"]), Ok(Some("red")));
+        assert_eq!(knobs.word("v", &["blue"]), Ok(None));
         assert_eq!(knobs.bytes("a"), Ok(Some(2048)));
         assert_eq!(knobs.signed("b"), Ok(Some(-1)));
         assert_eq!(knobs.switch("c"), Ok(Some(true)));
@@ -189,11 +205,21 @@ mod tests {
 
     #[test]
     fn a_wrong_value_is_refused_with_what_was_expected() {
-        let pairs = given(&[("a", "lots"), ("b", "yes"), ("c", "inf"), ("d", "1.5")]);
+        let pairs = given(&[
+            ("a", "lots"),
+            ("b", "yes"),
+            ("c", "inf"),
+            ("d", "1.5"),
+            ("e", "blue"),
+        ]);
         let mut knobs = Knobs::new(&pairs);
         assert!(knobs.bytes("a").is_err());
         assert!(knobs.switch("b").is_err());
         assert!(knobs.number("c").is_err());
         assert!(knobs.signed("d").is_err());
+        let Err(Refused::Knob(why)) = knobs.word("e", &["red", "green"]) else {
+            panic!("not refused")
+        };
+        assert_eq!(why, "e=blue: expected red or green");
     }
 }

@@ -244,6 +244,11 @@ fn contents_lost_by_realloc_are_caught() {
         rules.contains(&"realloc keeps contents across size classes"),
         "{rules:?}"
     );
+    assert!(
+        suite::run(&Faulty::new(Fault::LosesContents))
+            .iter()
+            .any(|row| row.essential && matches!(row.verdict, Verdict::Broken(_)))
+    );
 }
 
 #[test]
@@ -261,6 +266,12 @@ fn misaligned_blocks_are_caught() {
     assert!(
         rules.contains(&"aligned blocks are aligned, and keep their contents"),
         "{rules:?}"
+    );
+    assert!(
+        suite::run(&Faulty::new(Fault::Misaligns))
+            .iter()
+            .all(|row| !row.essential || !matches!(row.verdict, Verdict::Broken(_))),
+        "its contents are right"
     );
 }
 

@@ -8,6 +8,7 @@
 pub mod own_heap;
 pub mod phases;
 pub mod session;
+pub mod suite;
 
 use crate::probe::limits;
 use crate::record::Outcome;
@@ -83,7 +84,7 @@ fn orders() -> Result<TrialSpec, String> {
     serde_json::from_str(&text).map_err(|why| format!("the trial is not readable: {why}"))
 }
 
-fn answer(report: &ChildReport) -> Result<(), String> {
+fn answer(report: &impl serde::Serialize) -> Result<(), String> {
     let text =
         serde_json::to_string(report).map_err(|why| format!("cannot write the report: {why}"))?;
     let mut out = std::io::stdout().lock();
@@ -227,10 +228,18 @@ fn run_trial<A: Arm>(spec: &TrialSpec) -> ChildReport {
     report
 }
 
-/// Settles what the process is before the heap is opened.
-fn settle(spec: &TrialSpec, facts: &mut BTreeMap<String, String>) -> Result<(), String> {
+/// Settles that the process ends with the harness and is the first to go when memory runs out.
+fn settle_alone() -> Result<(), String> {
     limits::die_with_parent()
         .map_err(|why| format!("cannot ask to end with the harness: {why}"))?;
+    // Without it the trial is still right; only the kernel's choice under pressure is less so.
+    let _ = limits::volunteer_for_oom_killer();
+    Ok(())
+}
+
+/// Settles what the process is before the heap is opened.
+fn settle(spec: &TrialSpec, facts: &mut BTreeMap<String, String>) -> Result<(), String> {
+    settle_alone()?;
     // Before anything is set: what the process that started the harness has left to it.
     let inherited = limits::thp_disabled()
         .map_err(|why| format!("cannot read transparent huge pages: {why}"))?;
@@ -239,8 +248,6 @@ fn settle(spec: &TrialSpec, facts: &mut BTreeMap<String, String>) -> Result<(), 
     facts.insert("thp-machine".to_owned(), machine.to_owned());
     let inherited = if inherited { "off by prctl" } else { "no" };
     facts.insert("thp-inherited".to_owned(), inherited.to_owned());
-    // Without it the trial is still right; only the kernel's choice under pressure is less so.
-    let _ = limits::volunteer_for_oom_killer();
     if spec.thp == Thp::Off {
         limits::disable_thp()
             .map_err(|why| format!("cannot switch transparent huge pages off: {why}"))?;
@@ -289,6 +296,7 @@ fn drive<H: Heap, M: Mode>(
     let totals = session.totals();
     let found = session.found;
     let finished = result.is_ok();
+    let no_input = matches!(result, Err(Stop::Input(_)));
     let mut report = ended(result.map_or_else(Stop::outcome, |()| Outcome::Ok));
     report.metrics = [
         ("wall_ns", totals.wall_ns),
@@ -315,6 +323,10 @@ fn drive<H: Heap, M: Mode>(
         report.input_hash = found.input_hash.map(hex);
     }
     finish(driver.into_mode(), &mut report);
+    if no_input {
+        // Nothing was measured, which is not the same as zeros.
+        report.metrics.clear();
+    }
     report
 }
 

@@ -46,15 +46,6 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// The words in tables.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Finding::Reproduced => "reproduced",
-            Finding::NotReproduced => "not reproduced",
-            Finding::NotDecidable { .. } => "not decidable",
-        }
-    }
-
     fn holds(yes: bool) -> Finding {
         if yes {
             Finding::Reproduced
@@ -134,6 +125,17 @@ pub struct ClaimResult {
 }
 
 impl ClaimResult {
+    /// The answer in words; what is not as expected stands out.
+    pub fn answer(&self) -> String {
+        match &self.result {
+            Finding::NotDecidable { why } => format!("not decidable: {why}"),
+            Finding::Reproduced if self.expected => "reproduced".to_owned(),
+            Finding::NotReproduced if !self.expected => "not reproduced, as expected".to_owned(),
+            Finding::Reproduced => "REPRODUCED, against what was expected".to_owned(),
+            Finding::NotReproduced => "NOT REPRODUCED".to_owned(),
+        }
+    }
+
     /// Decided, and not as expected: what a run must be judged by.
     pub fn contradicted(&self) -> bool {
         !self.as_expected && !matches!(self.result, Finding::NotDecidable { .. })

@@ -45,10 +45,10 @@ impl Claims {
         } else if self.brief {
             for claim in reports.iter().flat_map(|report| report.claims()) {
                 print(&format!(
-                    "{:<15} {}: {}\n",
-                    claim.result.name(),
-                    claim.id,
-                    claim.finding
+                    "{}: {} [{}]\n",
+                    claim.answer(),
+                    claim.finding,
+                    claim.id
                 ))?;
             }
         } else {

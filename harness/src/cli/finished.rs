@@ -47,7 +47,7 @@ impl Finished {
         let text = folder.read_text("experiment.toml")?;
         let experiment = Experiment::parse(&text, &path.join("experiment.toml").to_string_lossy())
             .map_err(|why| Failure::BadInput(why.to_string()))?;
-        let records = folder.records()?;
+        let records = folder.records(&plan)?;
         Ok(Finished {
             folder: path.to_owned(),
             environment: folder.read_json("env.json")?,

@@ -10,6 +10,7 @@ mod run;
 
 use crate::definitions::Missing;
 use crate::run::folder::FolderError;
+use crate::run::progress::note;
 use clap::{Parser, Subcommand};
 use std::fmt;
 use std::io::{self, Write};
@@ -117,7 +118,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Err(failure) => {
             let text = failure.to_string();
             if !text.is_empty() {
-                eprintln!("heaplab: {text}");
+                note(&format!("heaplab: {text}"));
             }
             ExitCode::from(failure.code())
         }

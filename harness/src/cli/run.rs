@@ -6,11 +6,12 @@ use crate::claims::AsRun;
 use crate::definitions;
 use crate::experiment::Experiment;
 use crate::plan::{self, Options, Plan};
-use crate::record::Outcome;
+use crate::record::{Outcome, TrialRecord};
 use crate::report::{self, Report};
 use crate::run::env::Environment;
 use crate::run::folder::Folder;
-use crate::run::{self, Finish, interrupt};
+use crate::run::progress::note;
+use crate::run::{self, Finish, Place, interrupt};
 use crate::size;
 use crate::summary::Summary;
 use crate::trial::Protocol;
@@ -37,7 +38,8 @@ pub struct Run {
     experiments: Vec<String>,
 
     /// Arms to run instead of the experiment's, as id[:knob=value,...]; the first is the baseline.
-    /// Separate arms by commas; a comma followed by knob=value belongs to the arm before it
+    /// Separate arms by commas; a comma followed by knob=value belongs to the arm before it.
+    /// name=path/to/lib.so is an allocator of your own, put in by LD_PRELOAD
     #[arg(long, value_name = "ARM,...", conflicts_with = "resume")]
     allocators: Option<String>,
 
@@ -90,6 +92,7 @@ pub struct Run {
 impl Run {
     pub(super) fn run(&self) -> Result<(), Failure> {
         if let Some(folder) = &self.resume {
+            listen()?;
             return self.go_on(Folder::open(folder.clone())?);
         }
         let options = self.options()?;
@@ -117,6 +120,7 @@ impl Run {
                 print(&shown(&plans))
             };
         }
+        listen()?;
         let environment = Environment::read();
         for (experiment, text, plan) in planned {
             let folder = Folder::create(self.folder(&experiment, &environment.host))?;
@@ -124,7 +128,7 @@ impl Run {
             folder.write("experiment.toml", text.as_bytes())?;
             folder.write_json("plan.json", &plan)?;
             for warning in &environment.warnings {
-                eprintln!("warning: {warning}");
+                note(&format!("warning: {warning}"));
             }
             self.trials(&folder, &experiment, &plan)?;
         }
@@ -133,6 +137,8 @@ impl Run {
 
     fn go_on(&self, folder: Folder) -> Result<(), Failure> {
         let plan = folder.plan()?;
+        // Without it the run could be finished and not reported.
+        let _: Environment = folder.read_json("env.json")?;
         if plan.source_hash != crate::SOURCE_HASH {
             return Err(Failure::BadInput(format!(
                 "{} was begun by a heaplab built from other sources; figures of two builds are not mixed: start a new run",
@@ -151,21 +157,23 @@ impl Run {
     /// Runs what is left of a plan and shows what came of it.
     fn trials(&self, folder: &Folder, experiment: &Experiment, plan: &Plan) -> Result<(), Failure> {
         let shown = folder.path().display();
-        interrupt::listen()
-            .map_err(|why| Failure::Check(format!("cannot listen to signals: {why}")))?;
         let resume = || format!("go on with: heaplab run --resume {shown}");
         let mut appender = folder.appender()?;
-        let done = folder.records()?;
-        eprintln!(
+        let done = folder.records(plan)?;
+        note(&format!(
             "{}: {} trials, {} of them done, into {shown}",
             experiment.id,
             plan.trials.len(),
             done.len()
-        );
-        let finish = run::run(plan, &done, &mut appender, &children()?, false).map_err(|why| {
+        ));
+        let place = Place {
+            children: &children()?,
+            trace: &folder.trace(),
+        };
+        let finish = run::run(plan, &done, &mut appender, place).map_err(|why| {
             Failure::Check(format!("{why}; finished trials are kept; {}", resume()))
         })?;
-        let records = folder.records()?;
+        let records = folder.records(plan)?;
         let summary = Summary::new(&records);
         folder.write_json("summary.json", &summary)?;
         if finish == Finish::Interrupted {
@@ -184,9 +192,9 @@ impl Run {
                 &report,
                 Some(super::finished::width()),
             ))?;
-            eprintln!(
+            note(&format!(
                 "\nchecked claims: heaplab claims {shown}\nthese tables:   heaplab report {shown}"
-            );
+            ));
         }
         let ended = |kind: &str| {
             records
@@ -200,13 +208,12 @@ impl Run {
                 ended("wrong-checksum")
             )));
         }
-        if records
-            .iter()
-            .all(|record| matches!(record.outcome, Outcome::Unavailable { .. }))
-        {
-            return Err(Failure::NothingMeasurable(
-                "no trial could be run here; the table says why".to_owned(),
-            ));
+        // A trial that was cut off has measured something; one that never got to its work has not.
+        if !records.iter().any(|record| !record.metrics.is_empty()) {
+            return Err(Failure::NothingMeasurable(format!(
+                "no trial measured anything here; {}",
+                first_reason(&records)
+            )));
         }
         Ok(())
     }
@@ -274,12 +281,15 @@ impl Run {
     }
 }
 
-/// Reads `a,b:knob=1,knob=2,c`: a piece of the form knob=value belongs to the arm before it.
+/// Reads `a,b:knob=1,knob=2,c`: a piece of the form knob=value belongs to the arm before it. No knob's value holds a
+/// slash, so with one it is a library.
 fn arms(list: &str) -> Result<Vec<Arm>, Failure> {
     let mut texts: Vec<String> = Vec::new();
     for piece in list.split(',') {
         match texts.last_mut() {
-            Some(last) if piece.contains('=') && !piece.contains(':') && last.contains(':') => {
+            Some(last)
+                if piece.contains('=') && !piece.contains([':', '/']) && last.contains(':') =>
+            {
                 last.push(',');
                 last.push_str(piece);
             }
@@ -298,6 +308,21 @@ fn arms(list: &str) -> Result<Vec<Arm>, Failure> {
         arms.push(arm);
     }
     Ok(arms)
+}
+
+/// From here on signals are noted: a run that is stopped ends in order.
+fn listen() -> Result<(), Failure> {
+    interrupt::listen().map_err(|why| Failure::Check(format!("cannot listen to signals: {why}")))
+}
+
+/// Why the first trial that measured nothing did not.
+fn first_reason(records: &[TrialRecord]) -> String {
+    let reason = records.iter().find_map(|record| match &record.outcome {
+        Outcome::Unavailable { why } => Some(format!("{}: {why}", record.arm)),
+        Outcome::Failed { message, .. } => Some(format!("{}: {message}", record.arm)),
+        _ => None,
+    });
+    reason.unwrap_or_else(|| "the table says why".to_owned())
 }
 
 /// The plans as text, one trial a line.
@@ -355,6 +380,12 @@ mod tests {
         assert!(
             matches!(labels("system,system"), Err(Failure::BadInput(why)) if why.contains("twice"))
         );
+        let library = format!(
+            "jemalloc:dirty_decay_ms=0,mine={}",
+            std::env::current_exe().expect("this program").display()
+        );
+        let read = labels(&library).expect("valid");
+        assert_eq!(read, ["jemalloc:dirty_decay_ms=0", "mine"]);
         assert!(matches!(labels("sistem"), Err(Failure::BadInput(why)) if why.contains("system")));
     }
 }

@@ -32,7 +32,7 @@ fn locate_in(path: &OsStr) -> Result<PathBuf, String> {
 /// What strace says, with what would change that.
 pub fn try_out(strace: &Path) -> Result<(), String> {
     let output = Command::new(strace)
-        .args(arguments(Path::new("/dev/null")))
+        .args(arguments(Path::new("/dev/null"), &BTreeMap::new()))
         .arg("true")
         .stdin(Stdio::null())
         .output()
@@ -47,8 +47,10 @@ pub fn try_out(strace: &Path) -> Result<(), String> {
     ))
 }
 
-/// strace's own arguments; the child's program and its arguments follow them. The log goes to `log`.
-pub fn arguments(log: &Path) -> Vec<OsString> {
+/// strace's own arguments; the child's program and its arguments follow them. The log goes to `log`. The variables in
+/// `tracee` are put into the child's environment by strace, and are not in its own: what is preloaded must not run in
+/// strace.
+pub fn arguments(log: &Path, tracee: &BTreeMap<String, String>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = [
         "-f",  // threads and forked processes as well
         "-qq", // no words about attaching and exiting
@@ -61,6 +63,10 @@ pub fn arguments(log: &Path) -> Vec<OsString> {
     .map(OsString::from)
     .into();
     arguments.push(log.into());
+    for (name, value) in tracee {
+        arguments.push("-E".into());
+        arguments.push(format!("{name}={value}").into());
+    }
     arguments.push("--".into());
     arguments
 }
@@ -563,7 +569,7 @@ munmap(0x7f0000000000, 4096) = 0
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let output = Command::new(strace)
-            .args(arguments(&log))
+            .args(arguments(&log, &BTreeMap::new()))
             .arg(std::env::current_exe().unwrap())
             .args([
                 "probe::strace::tests::a_real_trace",

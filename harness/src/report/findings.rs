@@ -15,7 +15,7 @@ pub(super) fn table(report: &Report<'_>) -> Table {
                 claim.id.clone(),
                 format!("{} ({})", claim.finding, claim.source),
                 observed(claim),
-                answer(claim),
+                claim.answer(),
             ]
         })
         .collect();
@@ -56,14 +56,4 @@ fn observed(claim: &ClaimResult) -> String {
         lines.push(format!("and {} more", values.len() - SHOWN));
     }
     lines.join("\n")
-}
-
-fn answer(claim: &ClaimResult) -> String {
-    match &claim.result {
-        Finding::NotDecidable { why } => format!("not decidable: {why}"),
-        Finding::Reproduced if claim.expected => "reproduced".to_owned(),
-        Finding::NotReproduced if !claim.expected => "not reproduced, as expected".to_owned(),
-        Finding::Reproduced => "REPRODUCED, against what was expected".to_owned(),
-        Finding::NotReproduced => "NOT REPRODUCED".to_owned(),
-    }
 }

@@ -22,7 +22,7 @@ use crate::experiment::{Experiment, Grid};
 use crate::metric;
 use crate::record::TrialRecord;
 use crate::summary::{Cell, Summary, thp_differs};
-use crate::trial::{Params, Protocol};
+use crate::trial::{Params, Protocol, SUITE_BREAKS, SUITE_FACT};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -346,6 +346,15 @@ impl<'v> View<'v> {
             if let Some(note) = Arm::parse(arm).ok().and_then(|arm| arm.def.note) {
                 let told = receipt.map(|r| format!(" Its receipt: {} {}.", r.allocator, r.version));
                 notes.push(format!("{note}.{}", told.unwrap_or_default()));
+            }
+            if let Some(said) = receipt.and_then(|receipt| receipt.facts.get(SUITE_FACT)) {
+                let file = receipt.map_or("", |receipt| receipt.allocator.as_str());
+                notes.push(match said.strip_prefix(SUITE_BREAKS) {
+                    Some(rules) => format!(
+                        "{arm} ({file}, by LD_PRELOAD) is MARKED, because it breaks rules of the behaviour suite:{rules}."
+                    ),
+                    None => format!("{arm} is {file}, by LD_PRELOAD; in the behaviour suite it {said}."),
+                });
             }
             if receipt.is_some_and(metric::sampling_on) {
                 notes.push(format!(

@@ -1,13 +1,16 @@
 //! The folder of a run: `env.json`, `experiment.toml`, `plan.json`, `records.jsonl`, `summary.json`.
 //!
 //! Records are appended one by one and reach the disk before the next trial starts, so a kill at any moment loses no
-//! finished trial. A last line that was cut off is dropped when the run is resumed.
+//! finished trial. A last line that was cut off is dropped when the run is resumed. A folder belongs to one run, and
+//! one heaplab at a time writes into it.
 
 use crate::plan::Plan;
 use crate::record::TrialRecord;
 use crate::trial::SCHEMA;
+use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::collections::HashSet;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -29,10 +32,11 @@ impl fmt::Display for FolderError {
 }
 impl std::error::Error for FolderError {}
 
+/// A file that is missing is bad input; anything else is the system refusing.
 fn refused(what: &str, path: &Path, why: &io::Error) -> FolderError {
     FolderError {
         message: format!("cannot {what} {}: {why}", path.display()),
-        bad_input: false,
+        bad_input: what == "read" && why.kind() == io::ErrorKind::NotFound,
     }
 }
 
@@ -42,6 +46,16 @@ fn wrong(message: String) -> FolderError {
         bad_input: true,
     }
 }
+
+const RECORDS: &str = "records.jsonl";
+/// What a run writes. A folder that holds any of these is not made anew.
+const FILES: [&str; 5] = [
+    "env.json",
+    "experiment.toml",
+    "plan.json",
+    RECORDS,
+    "summary.json",
+];
 
 /// A run's folder.
 #[derive(Debug)]
@@ -55,14 +69,27 @@ impl Folder {
     /// # Errors
     /// If it holds a run already, or cannot be made.
     pub fn create(path: PathBuf) -> Result<Folder, FolderError> {
-        if path.join("plan.json").exists() {
-            return Err(wrong(format!(
-                "{} already holds a run: go on with it by --resume {0}, or name another folder",
+        let taken = || {
+            wrong(format!(
+                "{} already holds a run or part of one: go on with it by --resume {0}, or name another folder",
                 path.display()
-            )));
+            ))
+        };
+        if FILES.iter().any(|file| path.join(file).exists()) {
+            return Err(taken());
         }
         fs::create_dir_all(&path).map_err(|why| refused("make the folder", &path, &why))?;
-        Ok(Folder { path })
+        // Whoever makes this file owns the folder; a second run that looked at the same moment does not.
+        let records = path.join(RECORDS);
+        match OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&records)
+        {
+            Ok(_) => Ok(Folder { path }),
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Err(taken()),
+            Err(why) => Err(refused("write", &records, &why)),
+        }
     }
 
     /// The existing folder `path`.
@@ -145,12 +172,13 @@ impl Folder {
         self.read_json("plan.json")
     }
 
-    /// Every whole record, in the order written.
+    /// Every whole record, in the order written, each of a trial of `plan`.
     ///
     /// # Errors
-    /// If a whole line is no record, or is of a newer schema. A cut-off last line is left out.
-    pub fn records(&self) -> Result<Vec<TrialRecord>, FolderError> {
-        let path = self.path.join("records.jsonl");
+    /// If a whole line is no record, is of a newer schema, is of no trial of the plan or of one that has a record
+    /// already. A cut-off last line is left out.
+    pub fn records(&self, plan: &Plan) -> Result<Vec<TrialRecord>, FolderError> {
+        let path = self.path.join(RECORDS);
         if !path.exists() {
             return Ok(Vec::new());
         }
@@ -159,27 +187,48 @@ impl Folder {
             .iter()
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |last| last + 1);
-        text[..whole]
-            .split(|byte| *byte == b'\n')
-            .enumerate()
-            .filter(|(_, line)| !line.is_empty())
-            .map(|(number, line)| {
-                let place = format!("{}:{}", path.display(), number + 1);
-                let value: serde_json::Value = serde_json::from_slice(line)
-                    .map_err(|why| wrong(format!("{place}: not a record: {why}")))?;
-                known_schema(&value, &place)?;
-                serde_json::from_value(value)
-                    .map_err(|why| wrong(format!("{place}: not a record: {why}")))
-            })
-            .collect()
+        let mut seen = HashSet::new();
+        let mut records = Vec::new();
+        let lines = text[..whole].split(|byte| *byte == b'\n').enumerate();
+        for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
+            let place = format!("{}:{}", path.display(), number + 1);
+            let not = |why: serde_json::Error| wrong(format!("{place}: not a record: {why}"));
+            let value: serde_json::Value = serde_json::from_slice(line).map_err(not)?;
+            known_schema(&value, &place)?;
+            let record: TrialRecord = serde_json::from_value(value).map_err(not)?;
+            if !plan
+                .trials
+                .get(record.trial as usize)
+                .is_some_and(|trial| trial.yields(&record))
+            {
+                return Err(wrong(format!(
+                    "{place}: trial {} of this record is not the one that plan.json has under that number",
+                    record.trial
+                )));
+            }
+            if !seen.insert(record.trial) {
+                return Err(wrong(format!(
+                    "{place}: trial {} has a record already",
+                    record.trial
+                )));
+            }
+            records.push(record);
+        }
+        Ok(records)
     }
 
-    /// Opens `records.jsonl` for appending, dropping a cut-off last line.
+    /// Where strace writes while a trial runs; removed after it.
+    pub fn trace(&self) -> PathBuf {
+        self.path.join(".strace")
+    }
+
+    /// Opens `records.jsonl` for appending, dropping a cut-off last line. As long as the appender lives, no other
+    /// heaplab gets one.
     ///
     /// # Errors
-    /// If the disk refuses.
+    /// If the disk refuses, or another heaplab runs into this folder.
     pub fn appender(&self) -> Result<Appender, FolderError> {
-        let path = self.path.join("records.jsonl");
+        let path = self.path.join(RECORDS);
         let refuse = |why: io::Error| refused("write", &path, &why);
         let mut file = OpenOptions::new()
             .create(true)
@@ -187,6 +236,12 @@ impl Folder {
             .read(true)
             .open(&path)
             .map_err(refuse)?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(wrong(format!(
+                "another heaplab is running into {}: wait for it",
+                self.path.display()
+            )));
+        }
         cut_to_whole_lines(&mut file).map_err(refuse)?;
         Ok(Appender { file, path })
     }
@@ -251,6 +306,7 @@ impl Appender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn a_cut_off_line_is_dropped_and_whole_ones_stay() {
@@ -273,12 +329,49 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let folder = Folder::create(dir.path().join("run")).expect("made");
         fs::write(folder.path().join("records.jsonl"), "{\"schema\":99}\n").expect("written");
-        let error = folder.records().expect_err("refused");
+        let error = folder.records(&no_plan()).expect_err("refused");
         assert!(
             error.bad_input
                 && error.message.contains("records.jsonl:1")
                 && error.message.contains("newer")
         );
+    }
+
+    fn no_plan() -> Plan {
+        Plan {
+            schema: SCHEMA,
+            source_hash: String::new(),
+            experiment: String::new(),
+            seed: 1,
+            quick: false,
+            overrides: Vec::new(),
+            libraries: BTreeMap::new(),
+            trials: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn one_writer_at_a_time() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let folder = Folder::create(dir.path().join("run")).expect("made");
+        let first = folder.appender().expect("the first");
+        let refused = folder.appender().expect_err("the second");
+        assert!(refused.message.contains("another heaplab"), "{refused}");
+        drop(first);
+        assert!(folder.appender().is_ok());
+    }
+
+    #[test]
+    fn a_folder_with_a_part_of_a_run_is_not_adopted() {
+        for file in FILES {
+            let dir = tempfile::tempdir().expect("a temporary folder");
+            fs::write(dir.path().join(file), "").expect("written");
+            let error = Folder::create(dir.path().to_owned()).expect_err(file);
+            assert!(
+                error.bad_input && error.message.contains("--resume"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

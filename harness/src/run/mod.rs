@@ -2,6 +2,7 @@
 
 pub mod env;
 pub mod folder;
+pub mod gate;
 pub mod interrupt;
 pub mod memory;
 pub mod progress;
@@ -12,9 +13,10 @@ use crate::plan::{Plan, PlannedTrial};
 use crate::probe::{machine, strace};
 use crate::record::{Outcome, TrialRecord};
 use crate::size;
-use crate::trial::{ChildReport, Protocol, SCHEMA, TrialSpec};
+use crate::trial::{ChildReport, Protocol, SCHEMA, SUITE_FACT, TrialSpec};
 use crate::workloads;
 use folder::{Appender, FolderError};
+use gate::Passage;
 use memory::Observed;
 use progress::Progress;
 use spawn::{Ended, Seen, Start};
@@ -43,6 +45,15 @@ pub enum Finish {
     Interrupted,
 }
 
+/// What a run needs to know of the file system.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'p> {
+    /// Folder of the children.
+    pub children: &'p Path,
+    /// File that strace may write.
+    pub trace: &'p Path,
+}
+
 /// Runs what is left of `plan`: every trial without a record among `done`. Records go to `into` one by one.
 ///
 /// # Errors
@@ -51,11 +62,10 @@ pub fn run(
     plan: &Plan,
     done: &[TrialRecord],
     into: &mut Appender,
-    children: &Path,
-    quiet: bool,
+    place: Place,
 ) -> Result<Finish, FolderError> {
     let finished: HashSet<u32> = done.iter().map(|record| record.trial).collect();
-    let mut run = Run::new(plan, children);
+    let mut run = Run::new(plan, place);
     for record in done {
         run.learn(record);
     }
@@ -65,7 +75,7 @@ pub fn run(
         .filter(|t| !finished.contains(&t.trial))
         .cloned()
         .collect();
-    let mut progress = Progress::new(left.len(), quiet);
+    let mut progress = Progress::new(left.len());
     for (i, trial) in left.iter().enumerate() {
         if interrupt::asked() {
             progress.finish();
@@ -87,17 +97,20 @@ pub fn run(
 /// Checksums that a group of trials (one grid, one set of parameters) must share.
 #[derive(Debug, Clone, Default)]
 struct Agreed {
+    input: Option<(String, String)>,
     ops: Option<(String, String)>,
     contents: Option<(String, String)>,
 }
 
 struct Run<'p> {
     plan: &'p Plan,
-    children: &'p Path,
+    place: Place<'p>,
     strace: Result<PathBuf, String>,
     available_memory: u64,
     agreed: HashMap<String, Agreed>,
     timed_out: HashMap<String, (u64, u32)>,
+    /// What the gate said of the user's libraries, by label.
+    passages: HashMap<String, Passage>,
 }
 
 fn group(grid: &str, params: &BTreeMap<String, String>) -> String {
@@ -109,7 +122,7 @@ fn cell(grid: &str, params: &BTreeMap<String, String>, arm: &str, protocol: Prot
 }
 
 impl<'p> Run<'p> {
-    fn new(plan: &'p Plan, children: &'p Path) -> Self {
+    fn new(plan: &'p Plan, place: Place<'p>) -> Self {
         let census = plan
             .trials
             .iter()
@@ -120,11 +133,12 @@ impl<'p> Run<'p> {
         };
         Run {
             plan,
-            children,
+            place,
             strace,
             available_memory: machine::available_memory().unwrap_or(u64::MAX),
             agreed: HashMap::new(),
             timed_out: HashMap::new(),
+            passages: HashMap::new(),
         }
     }
 
@@ -144,6 +158,7 @@ impl<'p> Run<'p> {
                     .or_default();
                 let first =
                     |said: &Option<String>| said.clone().map(|sum| (sum, record.arm.clone()));
+                agreed.input = agreed.input.take().or_else(|| first(&record.input_hash));
                 agreed.ops = agreed.ops.take().or_else(|| first(&record.checksum_ops));
                 agreed.contents = agreed
                     .contents
@@ -169,7 +184,12 @@ impl<'p> Run<'p> {
             };
             return Some(record);
         }
-        let arm = match Arm::parse(trial.arm.trim_end_matches("#2")) {
+        let label = trial.arm.trim_end_matches("#2");
+        let text = match self.plan.libraries.get(label) {
+            Some(path) => format!("{label}={}", path.display()),
+            None => label.to_owned(),
+        };
+        let arm = match Arm::parse(&text) {
             Ok(arm) => arm,
             Err(why) => {
                 record.outcome = Outcome::Unavailable { why: why.0 };
@@ -180,7 +200,35 @@ impl<'p> Run<'p> {
             record.outcome = Outcome::Unavailable { why };
             return Some(record);
         }
-        self.measure(trial, &arm, record)
+        match self.passage(&arm) {
+            None => self.measure(trial, &arm, record),
+            Some(Passage::Open(fact)) => {
+                let mut record = self.measure(trial, &arm, record)?;
+                if let Some(receipt) = &mut record.receipt {
+                    receipt.facts.insert(SUITE_FACT.to_owned(), fact);
+                }
+                Some(record)
+            }
+            Some(Passage::Refused(why)) => {
+                record.outcome = Outcome::Unavailable { why };
+                Some(record)
+            }
+            Some(Passage::Interrupted) => None,
+        }
+    }
+
+    /// What the gate says of an arm that is a library of the user's; it is asked once.
+    fn passage(&mut self, arm: &Arm) -> Option<Passage> {
+        arm.library.as_ref()?;
+        let label = arm.label();
+        if let Some(passage) = self.passages.get(&label) {
+            return Some(passage.clone());
+        }
+        let mut environment = environment(arm, 0);
+        environment.extend(preloaded(arm));
+        let passage = gate::ask(arm, &self.place.children.join(arm.def.child), &environment);
+        self.passages.insert(label, passage.clone());
+        Some(passage)
     }
 
     /// Whether a trial can be tried at all.
@@ -189,6 +237,13 @@ impl<'p> Run<'p> {
             return Err(format!(
                 "not built in: cargo build --release --features {0} (or scripts/setup, then scripts/reproduce)",
                 arm.def.id
+            ));
+        }
+        if !self.place.children.join(arm.def.child).is_file() {
+            return Err(format!(
+                "{} is not in {}: cargo build --release",
+                arm.def.child,
+                self.place.children.display()
             ));
         }
         let limit = trial.memory_limit.unwrap_or(u64::MAX);
@@ -227,23 +282,30 @@ impl<'p> Run<'p> {
             verify: false,
         };
         let pad = padding(self.plan.seed, trial.trial);
-        let environment = environment(arm, pad);
+        let mut environment = environment(arm, pad);
         record.environment = environment.clone();
         record
             .environment
             .insert("HEAPLAB_PAD".to_owned(), format!("{pad} bytes"));
+        if let Some(library) = &arm.library {
+            record
+                .environment
+                .insert(LD_PRELOAD.to_owned(), library.file_name());
+        }
 
-        let log = std::env::temp_dir().join(format!(
-            "heaplab-{}-{}.strace",
-            std::process::id(),
-            trial.trial
-        ));
-        let child = self.children.join(arm.def.child);
+        let log = self.place.trace;
+        let child = self.place.children.join(arm.def.child);
         let limit = Duration::from_millis(trial.timeout_ms);
         let tracer = self.strace.as_ref().ok().filter(|_| traced);
+        let mut tracee = BTreeMap::new();
+        if tracer.is_some() {
+            tracee = preloaded(arm);
+        } else {
+            environment.extend(preloaded(arm));
+        }
         let start = Start {
             child: &child,
-            tracer: tracer.map(|strace| (strace.as_path(), strace::arguments(&log))),
+            tracer: tracer.map(|strace| (strace.as_path(), strace::arguments(log, &tracee))),
             environment: &environment,
             spec: &spec,
             hard_limit: limit * HARD_FACTOR + HARD_SLACK,
@@ -266,7 +328,7 @@ impl<'p> Run<'p> {
                 };
             }
             Ok(Ended::Interrupted) => {
-                let _ = std::fs::remove_file(&log);
+                let _ = std::fs::remove_file(log);
                 return None;
             }
             Ok(Ended::Hung) => {
@@ -287,13 +349,13 @@ impl<'p> Run<'p> {
                 };
             }
             Ok(Ended::Reported(report)) => {
-                if census {
-                    system_calls(&mut record, &report, &self.strace, &log);
+                if census && !report.metrics.is_empty() {
+                    system_calls(&mut record, &report, &self.strace, log);
                 }
                 self.take_over(&mut record, *report, arm);
             }
         }
-        let _ = std::fs::remove_file(&log);
+        let _ = std::fs::remove_file(log);
         tell_memory(&mut record, memory);
         Some(record)
     }
@@ -319,9 +381,31 @@ impl<'p> Run<'p> {
             record.receipt = Some(report.receipt);
         }
         if record.outcome == Outcome::Ok
+            && let Err(message) = self.same_input(record)
+        {
+            record.outcome = Outcome::Failed {
+                signal: None,
+                message,
+            };
+            // What was measured on other input is no sample of this cell.
+            record.metrics.clear();
+        }
+        if record.outcome == Outcome::Ok
             && let Err(message) = self.checksums(record, arm)
         {
             record.outcome = Outcome::WrongChecksum { message };
+        }
+    }
+
+    /// Whether a trial has read what the others of its group have. If not, it is nobody's fault but the input's.
+    fn same_input(&self, record: &TrialRecord) -> Result<(), String> {
+        let agreed = self.agreed.get(&group(&record.grid, &record.params));
+        let there = agreed.and_then(|agreed| agreed.input.as_ref());
+        match (&record.input_hash, there) {
+            (Some(here), Some((there, whose))) if here != there => Err(format!(
+                "the input changed during the run: its hash is {here}, but was {there} under {whose}"
+            )),
+            _ => Ok(()),
         }
     }
 
@@ -422,7 +506,23 @@ fn environment(arm: &Arm, pad: u32) -> BTreeMap<String, String> {
     environment
 }
 
+/// SIGXFSZ, which strace dies of where its log may not grow.
+const FILE_SIZE: i32 = 25;
+/// The variable by which the loader puts a library in front of the C library.
+const LD_PRELOAD: &str = "LD_PRELOAD";
+
+/// What puts the user's library into the child.
+fn preloaded(arm: &Arm) -> BTreeMap<String, String> {
+    let library = arm.library.iter();
+    library
+        .map(|library| (LD_PRELOAD.to_owned(), library.path.display().to_string()))
+        .collect()
+}
+
 fn killed(signal: i32, complaint: &str) -> String {
+    if signal == FILE_SIZE {
+        return "the trace of system calls hit the limit on file sizes (ulimit -f)".to_owned();
+    }
     let name = signal_hook::low_level::signal_name(signal).unwrap_or("an unnamed signal");
     let hint = if signal == 9 {
         " (perhaps by the kernel, out of memory: see dmesg)"

@@ -4,14 +4,18 @@ use crate::plan::PlannedTrial;
 use crate::record::TrialRecord;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::HashMap;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
+
+/// One line on standard error. Whoever reads it may have gone; the run goes on without a reader.
+pub fn note(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
 
 /// Shows how far a run is. The time left is reckoned from what each cell took in an earlier block; a cell that has
 /// not run yet is taken to last as long as the average one.
 pub struct Progress {
     bar: Option<ProgressBar>,
-    quiet: bool,
     total: usize,
     done: usize,
     took: HashMap<String, u64>,
@@ -28,9 +32,9 @@ fn cell(trial: &PlannedTrial) -> String {
 }
 
 impl Progress {
-    /// For a run of `total` trials. `quiet`: nothing is shown.
-    pub fn new(total: usize, quiet: bool) -> Progress {
-        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+    /// For a run of `total` trials.
+    pub fn new(total: usize) -> Progress {
+        let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(total as u64);
             if let Ok(style) =
                 ProgressStyle::with_template("{bar:24} {pos}/{len} {prefix} left  {wide_msg}")
@@ -41,7 +45,6 @@ impl Progress {
         });
         Progress {
             bar,
-            quiet,
             total,
             done: 0,
             took: HashMap::new(),
@@ -65,19 +68,18 @@ impl Progress {
         }
         match &self.bar {
             Some(bar) => bar.inc(1),
-            None if self.quiet => {}
             None => {
                 let left = self
                     .left(rest)
                     .map_or_else(String::new, |left| format!(", {} left", short(left)));
-                eprintln!(
+                note(&format!(
                     "[{}/{}{left}] {}: {} ({} ms)",
                     self.done,
                     self.total,
                     title(trial),
                     record.outcome.name(),
                     record.child_ms
-                );
+                ));
             }
         }
     }

@@ -3,9 +3,10 @@
 use super::interrupt;
 use super::memory::{Observed, Watch};
 use crate::probe::limits;
-use crate::trial::{ChildReport, Protocol, TrialSpec};
+use crate::trial::{ChildReport, Protocol, SuiteReport, TrialSpec};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -14,19 +15,23 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// A report longer than this is garbage. (The largest real ones list some ten thousand files and moves.)
-const LONGEST_REPORT: u64 = 256 << 20;
+const LONGEST_REPORT: usize = 256 << 20;
 /// What a child says on standard error is kept up to here.
-const LONGEST_COMPLAINT: u64 = 64 << 10;
+const LONGEST_COMPLAINT: usize = 64 << 10;
+/// A pipe that is still open so long after its child has ended is held by something else.
+const AFTER_THE_END: Duration = Duration::from_secs(1);
 
-/// How a child ended, seen from outside.
+/// How a child that was to answer with `R` ended, seen from outside.
 #[derive(Debug)]
-pub enum Ended {
+pub enum Ended<R> {
     /// It exited with success and this report.
-    Reported(Box<ChildReport>),
+    Reported(Box<R>),
     /// It died of a signal.
     Killed(i32, String),
     /// It exited with a failure, or with no readable report.
@@ -56,7 +61,7 @@ pub struct Start<'a> {
 #[derive(Debug)]
 pub struct Seen {
     /// How it ended.
-    pub ended: Ended,
+    pub ended: Ended<ChildReport>,
     /// Its memory, seen from outside: under the memory protocol alone.
     pub memory: Option<Observed>,
 }
@@ -67,7 +72,7 @@ pub struct Seen {
 /// # Errors
 /// If it cannot be started at all.
 pub fn run(start: &Start) -> io::Result<Seen> {
-    let mut command = match &start.tracer {
+    let command = match &start.tracer {
         Some((strace, arguments)) => {
             let mut command = Command::new(strace);
             command.args(arguments).arg(start.child);
@@ -75,20 +80,48 @@ pub fn run(start: &Start) -> io::Result<Seen> {
         }
         None => Command::new(start.child),
     };
+    // A line, because the socket of a memory trial stays open after it.
     let mut orders = serde_json::to_vec(start.spec)?;
     orders.push(b'\n');
-    let (stdin, sockets) = match start.spec.protocol {
-        Protocol::Memory => {
-            let (ours, theirs) = UnixStream::pair()?;
-            let shared = ours.try_clone()?;
-            (Stdio::from(OwnedFd::from(theirs)), Some((ours, shared)))
-        }
-        Protocol::Time | Protocol::Census => (Stdio::piped(), None),
+    let watched = start.spec.protocol == Protocol::Memory;
+    let hard_limit = start.hard_limit;
+    let (ended, memory) = to_its_end(command, start.environment, &orders, hard_limit, watched)?;
+    Ok(Seen { ended, memory })
+}
+
+/// Has a child ask the behaviour suite of its heap.
+///
+/// # Errors
+/// If it cannot be started at all.
+pub fn suite(
+    child: &Path,
+    environment: &BTreeMap<String, String>,
+    hard_limit: Duration,
+) -> io::Result<Ended<SuiteReport>> {
+    let mut command = Command::new(child);
+    command.arg(crate::child::suite::OPTION);
+    to_its_end(command, environment, b"", hard_limit, false).map(|(ended, _)| ended)
+}
+
+/// Standard input is a socket if the child's memory is `watched`, else a pipe.
+fn to_its_end<R: DeserializeOwned>(
+    mut command: Command,
+    environment: &BTreeMap<String, String>,
+    orders: &[u8],
+    hard_limit: Duration,
+    watched: bool,
+) -> io::Result<(Ended<R>, Option<Observed>)> {
+    let (stdin, sockets) = if watched {
+        let (ours, theirs) = UnixStream::pair()?;
+        let shared = ours.try_clone()?;
+        (Stdio::from(OwnedFd::from(theirs)), Some((ours, shared)))
+    } else {
+        (Stdio::piped(), None)
     };
     // Neither a child nor its tracer may outlive a harness that is killed.
     let mut child = limits::dies_with_us(&mut command)
         .env_clear()
-        .envs(start.environment)
+        .envs(environment)
         .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -97,44 +130,38 @@ pub fn run(start: &Start) -> io::Result<Seen> {
         .spawn()?;
     // A child that ends without reading leaves a broken pipe; its ending says more than that.
     if let Some(mut stdin) = child.stdin.take() {
-        let _ = stdin.write_all(&orders);
+        let _ = stdin.write_all(orders);
     }
     // With the command goes our copy of the child's end.
     drop(command);
     let observed = sockets.map(|(mut ours, shared)| {
-        let _ = ours.write_all(&orders);
+        let _ = ours.write_all(orders);
         Watch::new(child.id(), ours, shared)
     });
     let out = child
         .stdout
         .take()
-        .map(|pipe| thread::spawn(move || gather(pipe, LONGEST_REPORT)));
+        .map(|pipe| Gathering::of(pipe, LONGEST_REPORT));
     let err = child
         .stderr
         .take()
-        .map(|pipe| thread::spawn(move || gather(pipe, LONGEST_COMPLAINT)));
-    let watched = watch(&child, start.hard_limit);
-    if watched != Watched::Exited {
-        kill_group(&child);
-    }
+        .map(|pipe| Gathering::of(pipe, LONGEST_COMPLAINT));
+    let watched = watch(&child, hard_limit);
+    // Whatever the child has left behind in its group goes with it.
+    kill_group(&child);
     let status = child.wait()?;
-    let text = |reader: Option<thread::JoinHandle<Vec<u8>>>| {
-        reader.and_then(|r| r.join().ok()).unwrap_or_default()
-    };
+    let text = |gathering: Option<Gathering>| gathering.map(Gathering::taken).unwrap_or_default();
     let (out, err) = (text(out), text(err));
     let ended = match watched {
         Watched::Exited => read(status, &out, &err),
         Watched::Late => Ended::Hung,
         Watched::Interrupted => Ended::Interrupted,
     };
-    Ok(Seen {
-        ended,
-        memory: observed.map(Watch::end),
-    })
+    Ok((ended, observed.map(Watch::end)))
 }
 
 /// What a finished child's status and words amount to.
-fn read(status: ExitStatus, out: &[u8], err: &[u8]) -> Ended {
+fn read<R: DeserializeOwned>(status: ExitStatus, out: &[u8], err: &[u8]) -> Ended<R> {
     let said = String::from_utf8_lossy(err);
     let complaint = said
         .lines()
@@ -161,12 +188,41 @@ fn read(status: ExitStatus, out: &[u8], err: &[u8]) -> Ended {
     }
 }
 
-/// Reads to the end, keeping the first `most` bytes: a child that prints without end must not fill our memory.
-fn gather(mut pipe: impl Read, most: u64) -> Vec<u8> {
-    let mut kept = Vec::new();
-    let _ = pipe.by_ref().take(most).read_to_end(&mut kept);
-    let _ = io::copy(&mut pipe, &mut io::sink());
-    kept
+/// What a child writes into one pipe, read by a thread of its own.
+struct Gathering {
+    kept: Arc<Mutex<Vec<u8>>>,
+    ended: Receiver<()>,
+}
+
+impl Gathering {
+    /// Reads to the end, keeping the first `most` bytes: a child that prints without end must not fill our memory.
+    fn of(mut pipe: impl Read + Send + 'static, most: usize) -> Gathering {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let (told, ended) = mpsc::channel();
+        let into = Arc::clone(&kept);
+        thread::spawn(move || {
+            let mut buffer = vec![0; 64 << 10];
+            while let Ok(read @ 1..) = pipe.read(&mut buffer) {
+                if let Ok(mut kept) = into.lock() {
+                    let room = most.saturating_sub(kept.len());
+                    kept.extend_from_slice(&buffer[..read.min(room)]);
+                }
+            }
+            // Nobody may be waiting any more.
+            let _ = told.send(());
+        });
+        Gathering { kept, ended }
+    }
+
+    /// What was written by the child, which has ended. A process that it left behind may hold the pipe open for ever,
+    /// so the wait for its end is short.
+    fn taken(self) -> Vec<u8> {
+        let _ = self.ended.recv_timeout(AFTER_THE_END);
+        self.kept
+            .lock()
+            .map(|mut kept| std::mem::take(&mut *kept))
+            .unwrap_or_default()
+    }
 }
 
 #[derive(PartialEq, Eq)]

@@ -193,6 +193,23 @@ impl Walk {
                 Ok(()) => {}
             }
         }
+        if session.found.files.is_empty() {
+            let left_out: Vec<String> = session
+                .found
+                .skipped
+                .iter()
+                .map(|(why, n)| format!("{why} {n}"))
+                .collect();
+            let left_out = if left_out.is_empty() {
+                "nothing".to_owned()
+            } else {
+                left_out.join(", ")
+            };
+            return Err(Stop::Input(format!(
+                "no regular file was read under {} (left out: {left_out})",
+                root.display()
+            )));
+        }
         ended?;
         session.emptied(driver)
     }

@@ -1,0 +1,308 @@
+//! The heap: malloc, calloc, realloc, free.
+
+use crate::address_map::{AddressMap, Levels};
+use crate::arena::{ArenaPtr, Arenas};
+use crate::block::{BlockPtr, ClientPtr};
+use crate::os::Os;
+use crate::policy::Policy;
+use crate::pool::PoolPtr;
+use crate::size_class::{CLASSES, SizeClass};
+use core::ptr;
+
+/// A heap of its own: arenas, class lists and map.
+///
+/// Class lists: for each class its used pools, the one last linked first. None of them is full or empty.
+///
+/// Invariant MARKED: the map has exactly the arenas that the table holds. So a live block of this heap at an address
+/// that the map has is a block of a pool, and at any other one of the backing.
+///
+/// Invariant USED: a pool on a class list is used: it has a free block, and is of that class.
+#[derive(Debug)]
+pub struct Heap<O: Os, P: Policy> {
+    os: O,
+    policy: P,
+    used: [Option<PoolPtr>; CLASSES],
+    map: AddressMap,
+    arenas: Arenas<P::Order>,
+}
+
+impl<O: Os, P: Policy> Heap<O, P> {
+    /// An empty heap. It holds no arena, only the map's root; `None` if the backing refuses that.
+    #[must_use]
+    pub fn new(os: O, policy: P) -> Option<Self> {
+        let map = AddressMap::new(&os, Levels::of(policy.arena_bits()))?;
+        Some(Heap {
+            os,
+            policy,
+            used: [None; CLASSES],
+            map,
+            arenas: Arenas::new(),
+        })
+    }
+
+    /// Whom it asks.
+    pub fn os(&self) -> &O {
+        &self.os
+    }
+
+    /// Its policy.
+    pub fn policy(&self) -> &P {
+        &self.policy
+    }
+
+    /// Its arenas.
+    pub fn arenas(&self) -> &Arenas<P::Order> {
+        &self.arenas
+    }
+
+    /// Its address map.
+    pub fn map(&self) -> &AddressMap {
+        &self.map
+    }
+
+    /// First pool of each class list.
+    pub(crate) fn used(&self) -> &[Option<PoolPtr>; CLASSES] {
+        &self.used
+    }
+
+    #[inline]
+    pub(crate) fn levels(&self) -> Levels {
+        Levels::of(self.policy.arena_bits())
+    }
+
+    /// Whether `p` lies in one of the arenas.
+    #[inline]
+    pub fn has(&self, p: *const u8) -> bool {
+        self.map.has(p.addr(), self.levels())
+    }
+
+    /// A block of `size` bytes; null if it cannot be had.
+    ///
+    /// If there is no arena to be had for a small block the backing is asked, as CPython does.
+    #[inline]
+    pub fn malloc(&mut self, size: usize) -> *mut u8 {
+        let Some(class) = SizeClass::of(size, self.policy.threshold()) else {
+            return self.os.malloc(size);
+        };
+        match self.used[class.index()] {
+            Some(pool) => self.take(pool, class).hand_out(),
+            None => self.malloc_of_another_pool(class, size),
+        }
+    }
+
+    /// malloc where the class has no used pool. Apart, so that the common case saves no registers.
+    #[inline(never)]
+    fn malloc_of_another_pool(&mut self, class: SizeClass, size: usize) -> *mut u8 {
+        match self.begin_pool(class) {
+            Some(block) => block.hand_out(),
+            None => self.os.malloc(size),
+        }
+    }
+
+    /// A block of `count * size` zero bytes; null if the product overflows or it cannot be had.
+    #[inline]
+    pub fn calloc(&mut self, count: usize, size: usize) -> *mut u8 {
+        if let Some(bytes) = count.checked_mul(size)
+            && let Some(class) = SizeClass::of(bytes, self.policy.threshold())
+            && let Some(block) = self.take_or_begin(class)
+        {
+            let p = block.hand_out();
+            // SAFETY: a block of at least `bytes` bytes, and nobody else's.
+            unsafe { ptr::write_bytes(p, 0, bytes) };
+            return p;
+        }
+        self.os.calloc(count, size)
+    }
+
+    /// A block of `size` bytes at a multiple of `align`, a power of two; null if it cannot be had. From 16 bytes of
+    /// alignment on by the backing.
+    pub fn aligned(&mut self, align: usize, size: usize) -> *mut u8 {
+        if align <= crate::size_class::ALIGNMENT {
+            self.malloc(size)
+        } else {
+            self.os.aligned(align, size)
+        }
+    }
+
+    /// Makes the block at `p` one of `new` bytes; null, and the block is as it was, if it cannot be had.
+    ///
+    /// A block of a pool, whose block size is `size`, stays where it is exactly if `new <= size` and
+    /// `4 * new > 3 * size`: it fits, and not more than a quarter would be wasted. A block of the backing stays with
+    /// the backing.
+    ///
+    /// # Safety
+    /// `p` is a live block of this heap, or null.
+    #[inline]
+    pub unsafe fn realloc(&mut self, p: *mut u8, new: usize) -> *mut u8 {
+        if p.is_null() {
+            return self.malloc(new);
+        }
+        if !self.has(p) {
+            // SAFETY: MARKED: a live block of the backing.
+            return unsafe { self.os.realloc(p, new) };
+        }
+        // SAFETY: MARKED: a live block of a pool.
+        let pool = unsafe { PoolPtr::of(ClientPtr::new(p), self.policy.pool_size()) };
+        let size = pool.class.get().map_or(0, SizeClass::block_size);
+        if new <= size && 4 * new > 3 * size {
+            return p;
+        }
+        let to = self.malloc(new);
+        if !to.is_null() {
+            // SAFETY: `p` is live and has `size` bytes, `to` is live and has `new`: they do not overlap. `p` is not
+            // used afterwards.
+            unsafe {
+                ptr::copy_nonoverlapping(p, to, size.min(new));
+                self.free(p);
+            }
+        }
+        to
+    }
+
+    /// Gives a block back.
+    ///
+    /// # Safety
+    /// `p` is a live block of this heap, or null; nobody uses it afterwards.
+    #[inline(always)]
+    pub unsafe fn free(&mut self, p: *mut u8) {
+        let p = ClientPtr::new(p);
+        if !self.map.has(p.address(), self.levels()) {
+            // SAFETY: MARKED: a live block of the backing, or null.
+            return unsafe { self.os.free(p.raw()) };
+        }
+        // SAFETY: MARKED: a live block of a pool, which the client gives up.
+        let (pool, block) = unsafe { (PoolPtr::of(p, self.policy.pool_size()), p.given_up()) };
+        if pool.give(block) {
+            self.link(pool);
+        } else if pool.live.get() == 0 {
+            self.retire(pool);
+        }
+    }
+
+    /// What the block at `p` can hold, in bytes.
+    ///
+    /// # Safety
+    /// `p` is a live block of this heap.
+    pub unsafe fn usable(&self, p: *mut u8) -> usize {
+        if self.has(p) {
+            // SAFETY: MARKED: a live block of a pool.
+            let pool = unsafe { PoolPtr::of(ClientPtr::new(p), self.policy.pool_size()) };
+            pool.class.get().map_or(0, SizeClass::block_size)
+        } else {
+            // SAFETY: MARKED: a live block of the backing.
+            unsafe { self.os.usable(p) }
+        }
+    }
+
+    /// A block of `class`; `None` if there is no arena to be had.
+    #[inline]
+    fn take_or_begin(&mut self, class: SizeClass) -> Option<BlockPtr> {
+        match self.used[class.index()] {
+            Some(pool) => Some(self.take(pool, class)),
+            None => self.begin_pool(class),
+        }
+    }
+
+    /// A block of `pool`, the first on its class's list.
+    #[inline]
+    fn take(&mut self, pool: PoolPtr, class: SizeClass) -> BlockPtr {
+        // SAFETY: USED.
+        let block = unsafe { pool.take() };
+        if pool.free.get().is_none() && !pool.extend(class) {
+            self.unlink_first(pool, class);
+        }
+        block
+    }
+
+    /// The first block of a pool that the class gets now. Only when it has no used pool.
+    fn begin_pool(&mut self, class: SizeClass) -> Option<BlockPtr> {
+        let pool = match self.arenas.take_pool(&self.policy) {
+            Some(pool) => pool,
+            None => {
+                self.add_arena()?;
+                self.arenas.take_pool(&self.policy)?
+            }
+        };
+        let block = pool.begin(class, self.policy.pool_size());
+        pool.prev.set(None);
+        pool.next.set(None);
+        self.used[class.index()] = Some(pool);
+        Some(block)
+    }
+
+    /// Gets an arena from the operating system; `None`, and nothing is lost, if it or the backing refuses.
+    fn add_arena(&mut self) -> Option<()> {
+        let id = self.arenas.room(&self.os)?;
+        let size = self.policy.arena_size();
+        let at = self.os.map(size)?;
+        // SAFETY: HELD: just mapped.
+        let base = unsafe { ArenaPtr::new(at) };
+        let levels = self.levels();
+        if self.map.mark(&self.os, base, levels).is_none() {
+            // SAFETY: mapped above, and nobody has seen it.
+            unsafe { self.os.unmap(at, size) };
+            return None;
+        }
+        self.arenas.add(id, base, &self.policy);
+        Some(())
+    }
+
+    /// Puts a pool at the front of its class's list.
+    #[inline]
+    fn link(&mut self, pool: PoolPtr) {
+        let Some(class) = pool.class.get() else {
+            return;
+        };
+        let first = self.used[class.index()].replace(pool);
+        pool.prev.set(None);
+        pool.next.set(first);
+        if let Some(first) = first {
+            first.prev.set(Some(pool));
+        }
+    }
+
+    /// Takes the first pool, which is full now, off its class's list.
+    #[inline]
+    fn unlink_first(&mut self, pool: PoolPtr, class: SizeClass) {
+        let next = pool.next.get();
+        self.used[class.index()] = next;
+        if let Some(next) = next {
+            next.prev.set(None);
+        }
+    }
+
+    /// Takes a pool, which is empty now, off its class's list and gives it to its arena; and, if the policy says so,
+    /// the arena to the operating system.
+    #[inline(never)]
+    fn retire(&mut self, pool: PoolPtr) {
+        let (prev, next) = (pool.prev.get(), pool.next.get());
+        if let Some(next) = next {
+            next.prev.set(prev);
+        }
+        match (prev, pool.class.get()) {
+            (Some(prev), _) => prev.next.set(next),
+            (None, Some(class)) => self.used[class.index()] = next,
+            (None, None) => {}
+        }
+        if let Some(base) = self.arenas.give_pool(pool, &self.policy) {
+            let levels = self.levels();
+            self.map.unmark(&self.os, base, levels);
+            // SAFETY: HELD, and all of its pools are empty: no block of it is live, no list has a pool of it.
+            unsafe { self.os.unmap(base.raw(), self.policy.arena_size()) };
+        }
+    }
+}
+
+/// Gives everything back: arenas, and with them every live block of a pool, table and map. Live blocks of the backing
+/// stay as they are.
+impl<O: Os, P: Policy> Drop for Heap<O, P> {
+    fn drop(&mut self) {
+        let levels = self.levels();
+        // SAFETY: nobody can ask this heap for anything any more. That live blocks end with their heap is what its users
+        // are told.
+        unsafe {
+            self.arenas.release(&self.os, self.policy.arena_size());
+            self.map.release(&self.os, levels);
+        }
+    }
+}

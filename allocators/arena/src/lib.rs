@@ -1,0 +1,60 @@
+//! An arena allocator after CPython's obmalloc, written to be read.
+//!
+//! Three nouns, each inside the one before:
+//! - an **arena** is a region got from the operating system, 1 MiB, cut into pools;
+//! - a **pool** is 16 KiB of blocks of one size class, with a header of 48 bytes at its start;
+//! - a **block** is what the client gets: 16, 32, ... 512 bytes.
+//!
+//! ```text
+//! arena  | (lost to alignment) | pool | pool | pool | ...                    | never carved yet |
+//! pool   | header | block | block | block | ... | virgin blocks, never handed out | lost |
+//! ```
+//!
+//! A request of 1 to 512 bytes takes a block of the first pool on its class's list. Everything else, 0 bytes
+//! included, goes to the backing allocator, the C library's malloc. A pool is **used** (some blocks live, some not:
+//! on its class's list), **full** (on no list) or **empty** (on its arena's list, free for any class). An arena is
+//! **usable** while it has an empty pool; usable arenas are kept in order, fullest first, and pools are taken from
+//! the first, so that the emptier ones have a chance to become wholly empty and go back to the operating system.
+//! Whether a pointer lies in an arena is answered by the **address map**.
+//!
+//! From the bottom up, one idea a file, each knowing only those before it:
+//!
+//! | module | idea |
+//! |---|---|
+//! | [`size_class`] | sizes to classes and back; no memory touched |
+//! | [`os`] | everything asked of the operating system and of the backing: the seam for tests |
+//! | [`policy`] | what differs between generations: numbers, order of arenas, when one is released |
+//! | [`block`] | a free block and its link; a pointer that the client gave |
+//! | [`pool`] | a pool's header, and taking and giving back blocks |
+//! | [`arena`] | the table of arenas, and taking and giving back pools |
+//! | [`address_map`] | does this address lie in an arena? |
+//! | [`heap`] | malloc, calloc, realloc, free |
+//! | [`stats`] | counted as CPython counts |
+//! | [`check`] | walks everything and compares it with the invariants |
+//!
+//! All of these need nothing but `core`, and [`os`], where [`Libc`](os::Libc) is, the C library. `arm` makes an arm of
+//! the heap, for the harness.
+//!
+//! One thread at a time: CPython's lock, the GIL, guards the original, and a `&mut` guards this one.
+#![no_std]
+#![warn(missing_docs)]
+
+extern crate std;
+
+pub mod address_map;
+pub mod arena;
+mod arm;
+pub mod block;
+pub mod check;
+pub mod heap;
+pub mod os;
+pub mod policy;
+pub mod pool;
+pub mod size_class;
+pub mod stats;
+
+pub use arm::{
+    Arena, heaplab_arena_calloc, heaplab_arena_free, heaplab_arena_malloc, heaplab_arena_realloc,
+    heaplab_arena_tuned_calloc, heaplab_arena_tuned_free, heaplab_arena_tuned_malloc,
+    heaplab_arena_tuned_realloc,
+};

@@ -1,0 +1,3 @@
+//! The child of the arm `jemalloc-global`.
+
+heaplab::child!("jemalloc-global" => jemalloc_global::JemallocGlobal);

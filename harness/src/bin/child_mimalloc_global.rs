@@ -1,0 +1,3 @@
+//! The child of the arm `mimalloc-global`.
+
+heaplab::child!("mimalloc-global" => mimalloc_global::MimallocGlobal);
