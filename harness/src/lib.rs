@@ -1,7 +1,7 @@
 //! heaplab: a comparative research harness for memory allocators.
 //!
 //! Data flows one way: definition ([`experiment`]), plan ([`plan`]), trial ([`trial`], run by [`run`] in a child, see
-//! [`child`]), record ([`record`]), then summary, claims and report. This library links no allocator under test; each
+//! [`mod@child`]), record ([`record`]), then summary, claims and report. This library links no allocator under test; each
 //! `child_*` binary links exactly one.
 
 pub mod arms;

@@ -158,6 +158,12 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
+/// A count with its noun: `1 claim`, `2 claims`.
+pub fn counted(count: usize, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

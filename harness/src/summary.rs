@@ -106,9 +106,11 @@ impl CellState {
                     None => format!("timed out after {after}"),
                 }
             }
-            CellState::Failed { message } => format!("failed: {message}"),
-            CellState::WrongChecksum { message } => format!("wrong checksum: {message}"),
-            CellState::Unavailable { why } => format!("unavailable: {why}"),
+            CellState::Failed { message } => format!("failed: {}", printable(message)),
+            CellState::WrongChecksum { message } => {
+                format!("wrong checksum: {}", printable(message))
+            }
+            CellState::Unavailable { why } => format!("unavailable: {}", printable(why)),
         }
     }
 
@@ -155,6 +157,30 @@ impl CellState {
             },
             Outcome::Unavailable { why } => CellState::Unavailable { why: why.clone() },
         }
+    }
+}
+
+/// A text of a record for eyes: control characters, which a child's message can hold, are escaped.
+pub fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+impl Cell {
+    /// Whether the system calls of a trial with metrics of these names were counted, each that happened: then one
+    /// without a count happened 0 times.
+    pub fn traced<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> bool {
+        !self.absent.contains_key("sys.*")
+            && names
+                .into_iter()
+                .any(|name| name == "copied_bytes" || name.starts_with("sys."))
     }
 }
 
@@ -548,6 +574,18 @@ mod tests {
         assert_eq!(summary.cells[0].state.text(), "failed: crashed (signal 11)");
         assert_eq!(summary.cells[1].state.text(), "unavailable: not built");
         assert_eq!(summary.cells[2].absent["copied_bytes"], "strace is missing");
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_reader() {
+        let record = Trial::census("g", "a").end(Outcome::Failed {
+            signal: None,
+            message: "\u{1b}[2Jgone\r\n\u{9b}1mä".into(),
+        });
+        assert_eq!(
+            Summary::new(&[record]).cells[0].state.text(),
+            "failed: \\u{1b}[2Jgone\\r\\n\\u{9b}1mä"
+        );
     }
 
     #[test]

@@ -329,3 +329,67 @@ fn a_child_asked_for_what_it_is_not_says_so() {
     let receipt: serde_json::Value = serde_json::from_slice(&version.stdout).expect("a receipt");
     assert_eq!(receipt["source_hash"], heaplab::SOURCE_HASH);
 }
+
+#[test]
+fn a_definition_that_would_do_harm_is_refused_with_its_place() {
+    let of = |rest: &str| definition("growth", "size = \"64KiB\"", "\"system\"", "\"time\"", rest);
+    definition_refused(
+        &of("").replace("id = \"toy\"", "id = \"../../x\""),
+        &[],
+        &["toy.toml:1:6: ", "../../x", "letters, digits"],
+    );
+    definition_refused(
+        &of("blocks = 4294967295"),
+        &[],
+        &["toy.toml:10:10: ", "4294967295", "from 1 to 1000"],
+    );
+    definition_refused(
+        &of("").replace("\"time\"", "\"time\", \"time\""),
+        &[],
+        &["toy.toml:9:13: ", "protocol `time` is named twice"],
+    );
+    let steps: Vec<String> = (1..=2000).map(|step| step.to_string()).collect();
+    definition_refused(
+        &of("blocks = 1000"),
+        &["--set", &format!("step={}", steps.join(","))],
+        &["grid `g`", "at most 100000"],
+    );
+}
+
+#[test]
+fn claims_say_what_the_command_line_changed_and_do_not_judge_it() {
+    let claim = "[[claim]]\nid = \"c\"\nsource = \"here\"\nfinding = \"it grows\"\n[[claim.check]]\nkind = \"value\"\n\
+                 grid = \"g\"\nmetric = \"appended_bytes\"\narms = [\"system\"]\nmax = 1\n";
+    let text = definition(
+        "growth",
+        "size = \"64KiB\"",
+        "\"system\"",
+        "\"census\"",
+        claim,
+    );
+    let ran = Ran::new(&text, &["--set", "step=4KiB", "--timeout", "20s"]);
+    let folder = ran.folder();
+    let folder = folder.to_str().expect("UTF-8");
+    let whole = said(&["claims", folder]);
+    assert_eq!(whole.status.code(), Some(0), "{}", err(&whole));
+    for words in [
+        "Run with --timeout 20s --set step=4KiB.\n",
+        "not decidable: run with --set step=4KiB",
+        "1 claim: 0 as expected",
+    ] {
+        assert!(out(&whole).contains(words), "{words}: {}", out(&whole));
+    }
+    let json = said(&["claims", folder, "--json"]);
+    let runs: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(runs[0]["overrides"][1], "step=4KiB");
+    assert_eq!(runs[0]["quick"], false);
+    // As it is defined, it is judged.
+    let ran = Ran::new(&text, &["--timeout", "20s"]);
+    let folder = ran.folder();
+    let judged = said(&["claims", "--brief", folder.to_str().expect("UTF-8")]);
+    assert_eq!(
+        out(&judged),
+        "toy: Run with --timeout 20s.\nNOT REPRODUCED: it grows [c]\n"
+    );
+    assert_eq!(judged.status.code(), Some(1));
+}

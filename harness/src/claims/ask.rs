@@ -36,6 +36,10 @@ pub(super) fn observe(
     let grid = experiment
         .grid(&check.grid)
         .ok_or_else(|| format!("the experiment has no grid `{}`", check.grid))?;
+    let replaced = run.replaced(grid);
+    if !replaced.is_empty() {
+        return Err(format!("run with {}", replaced.join(" ")));
+    }
     let metric = Expression::parse(&check.metric).map_err(|e| e.to_string())?;
     let over = check
         .over
@@ -305,7 +309,8 @@ impl Question<'_> {
                 Ok(())
             } else {
                 Err(format!(
-                    "{blocks} blocks: claims about time need at least {MIN_BLOCKS} blocks"
+                    "{}: claims about time need at least {MIN_BLOCKS} blocks",
+                    size::counted(blocks, "block")
                 ))
             }
         };
@@ -480,8 +485,8 @@ impl Question<'_> {
                 result: self.interval_in_bounds(interval),
             }),
             _ => Err(format!(
-                "{arm}: {} blocks: claims about time need at least {MIN_BLOCKS} blocks",
-                exponents.len()
+                "{arm}: {}: claims about time need at least {MIN_BLOCKS} blocks",
+                size::counted(exponents.len(), "block")
             )),
         }
     }

@@ -24,8 +24,9 @@ mod reading;
 use crate::experiment::{Check, CheckKind, Claim, Experiment, Grid, OneOrMany};
 use crate::plan::Plan;
 use crate::size::parse_bytes;
-use crate::summary::{Summary, compare_values};
+use crate::summary::{Summary, compare_values, printable, same_value};
 use crate::trial::Params;
+use crate::workloads;
 use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -128,7 +129,7 @@ impl ClaimResult {
     /// The answer in words; what is not as expected stands out.
     pub fn answer(&self) -> String {
         match &self.result {
-            Finding::NotDecidable { why } => format!("not decidable: {why}"),
+            Finding::NotDecidable { why } => format!("not decidable: {}", printable(why)),
             Finding::Reproduced if self.expected => "reproduced".to_owned(),
             Finding::NotReproduced if !self.expected => "not reproduced, as expected".to_owned(),
             Finding::Reproduced => "REPRODUCED, against what was expected".to_owned(),
@@ -147,6 +148,8 @@ impl ClaimResult {
 pub struct AsRun {
     /// By `--quick`: claims about time are then not decidable.
     pub quick: bool,
+    /// What the command line changed, as `option=value` and `parameter=value,value`.
+    pub overrides: Vec<String>,
     /// Points of each grid that was run, each with its named parameters.
     pub points: BTreeMap<String, Vec<Params>>,
 }
@@ -159,7 +162,11 @@ impl AsRun {
             .iter()
             .map(|grid| (grid.name.clone(), grid.points(quick)))
             .collect();
-        AsRun { quick, points }
+        AsRun {
+            quick,
+            overrides: Vec::new(),
+            points,
+        }
     }
 
     /// The points that were planned, with all that the command line changed: sizes ascending, words in the order of
@@ -178,8 +185,67 @@ impl AsRun {
         }
         AsRun {
             quick: plan.quick,
+            overrides: plan.overrides.clone(),
             points,
         }
+    }
+
+    /// The options that made the run another than the one that is defined, as they are written on the command line;
+    /// `None` if there were none.
+    pub fn options(&self) -> Option<String> {
+        let quick = self.quick.then(|| "--quick".to_owned());
+        let all: Vec<String> = quick
+            .into_iter()
+            .chain(self.overrides.iter().map(|text| option(text)))
+            .collect();
+        (!all.is_empty()).then(|| printable(&all.join(" ")))
+    }
+
+    /// The options that put other parameters, or another memory limit, in the place of those that `grid` is defined
+    /// with, defaults included. What a definition leaves to the command line replaces nothing, and neither does the
+    /// same once more.
+    pub fn replaced(&self, grid: &Grid) -> Vec<String> {
+        let defined = grid.params(self.quick);
+        let replaces = |text: &String| {
+            let Some((name, given)) = text.split_once('=') else {
+                return false;
+            };
+            if name == "memory-limit" {
+                let limit = grid.memory_limit.as_ref();
+                return limit.is_some_and(|limit| !same_value(limit, given));
+            }
+            let workload = workloads::find(&grid.workload).ok();
+            let Some(def) = workload.and_then(|w| w.params.iter().find(|def| def.name == name))
+            else {
+                return false;
+            };
+            let before: Vec<&str> = match defined.get(name) {
+                Some(values) => values.values().iter().map(String::as_str).collect(),
+                None => def.default.into_iter().collect(),
+            };
+            let given: Vec<&str> = given.split(',').collect();
+            let within =
+                |a: &[&str], b: &[&str]| a.iter().all(|a| b.iter().any(|b| same_value(a, b)));
+            let same = within(&before, &given) && within(&given, &before);
+            !before.is_empty() && !same
+        };
+        let replacing = self.overrides.iter().filter(|text| replaces(text));
+        replacing.map(|text| option(text)).collect()
+    }
+}
+
+/// An override of a plan as it is written on the command line.
+fn option(text: &str) -> String {
+    const OPTIONS: [&str; 5] = [
+        "blocks",
+        "timeout",
+        "memory-limit",
+        "protocol",
+        "allocators",
+    ];
+    match text.split_once('=') {
+        Some((name, value)) if OPTIONS.contains(&name) => format!("--{name} {value}"),
+        _ => format!("--set {text}"),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::metric::{Exactness, Expression};
 use crate::record::Outcome;
 use crate::stats::sample::median_in_place;
-use crate::summary::{Cell, CellState, Summary};
+use crate::summary::{Cell, CellState, Summary, printable};
 use std::collections::BTreeMap;
 
 /// The values of an expression in one cell.
@@ -77,11 +77,16 @@ pub(super) fn read(
         ));
     }
     for (block, metrics) in trials {
-        let sum = |expression: &Expression| {
-            expression
-                .sum(|name| metrics.get(name).copied())
-                .map_err(|name| missing(cell, name))
+        let get = |name: &str| {
+            let never_called = || {
+                name.starts_with("sys.")
+                    && !cell.absent.contains_key(name)
+                    && cell.traced(metrics.keys().copied())
+            };
+            let counted = metrics.get(name).copied();
+            counted.or_else(|| never_called().then_some(0))
         };
+        let sum = |expression: &Expression| expression.sum(get).map_err(|name| missing(cell, name));
         let whole = sum(metric)?;
         let value = match over {
             None => whole as f64,
@@ -143,7 +148,7 @@ fn missing(cell: &Cell, name: &str) -> String {
         .map(|(family, _)| format!("{family}.*"));
     let why = cell.absent.get(name).or_else(|| cell.absent.get(&family?));
     match why {
-        Some(why) => format!("{}: {name} is absent: {why}", cell.arm),
+        Some(why) => format!("{}: {name} is absent: {}", cell.arm, printable(why)),
         None => format!("{}: {name} was not measured", cell.arm),
     }
 }

@@ -262,6 +262,90 @@ fn a_system_call_that_could_not_be_traced() {
 }
 
 #[test]
+fn a_system_call_that_never_happened_counts_0() {
+    let check = |bound: &str| {
+        format!(
+            "kind = \"value\"\ngrid = \"counts\"\nmetric = \"sys.mremap\"\narms = [\"system\"]\n{bound}"
+        )
+    };
+    let traced: Vec<_> = [1, 2, 4]
+        .map(|mib| grown("system", mib).metric("copied_bytes", 0).ok())
+        .into();
+    assert_eq!(finding(&check("max = 0"), &traced), Finding::Reproduced);
+    assert_eq!(finding(&check("min = 1"), &traced), Finding::NotReproduced);
+    // Another call tells as much as `copied_bytes`, and neither does against a reason why there is no trace.
+    let calls: Vec<_> = [1, 2, 4]
+        .map(|mib| grown("system", mib).metric("sys.brk", 3).ok())
+        .into();
+    assert_eq!(finding(&check("max = 0"), &calls), Finding::Reproduced);
+    let mut half = traced;
+    half[0]
+        .absent
+        .insert("sys.*".to_owned(), "no log".to_owned());
+    undecided(&check("max = 0"), &half, "sys.mremap is absent: no log");
+    let untraced: Vec<_> = [1, 2, 4].map(|mib| grown("system", mib).ok()).into();
+    undecided(&check("max = 0"), &untraced, "sys.mremap was not measured");
+}
+
+#[test]
+fn a_claim_is_not_judged_by_another_experiment_than_the_defined() {
+    let check = format!("{VALUE}arms = [\"jemalloc\"]\nmax = 6");
+    let experiment = experiment(&check, "");
+    let of = |overrides: &[&str]| {
+        let mut run = AsRun::as_defined(&experiment, false);
+        run.overrides = overrides.iter().map(|text| (*text).to_owned()).collect();
+        let mut results = evaluate(&experiment, &Summary::new(&counts()), &run);
+        results.pop().expect("one claim").result
+    };
+    let not = |why: &str| Finding::NotDecidable {
+        why: why.to_owned(),
+    };
+    assert_eq!(of(&["shape=two"]), not("run with --set shape=two"));
+    // The default of a parameter that the grid does not name is replaced as well.
+    assert_eq!(
+        of(&["blocks=3", "step=64KiB"]),
+        not("run with --set step=64KiB")
+    );
+    assert_eq!(
+        of(&["size=1MiB,4MiB,8MiB"]),
+        not("run with --set size=1MiB,4MiB,8MiB")
+    );
+    for same in [
+        "blocks=3",
+        "timeout=1s",
+        "allocators=jemalloc",
+        "mode=list",
+        "step=70",
+        "size=4MiB,2MiB,1048576",
+        "memory-limit=1GiB",
+    ] {
+        assert_eq!(of(&[same]), Finding::Reproduced, "{same}");
+    }
+    let limited = experiment.grid("limit").expect("there");
+    let run = |text: &str| AsRun {
+        overrides: vec![text.to_owned()],
+        ..AsRun::as_defined(&experiment, false)
+    };
+    assert_eq!(
+        run("memory-limit=1GiB").replaced(limited),
+        ["--memory-limit 1GiB"]
+    );
+    assert!(run("memory-limit=512MiB").replaced(limited).is_empty());
+    // Without a definition or a default there is nothing that a root could replace.
+    assert!(run("root=/texts").replaced(limited).is_empty());
+}
+
+#[test]
+fn one_block_is_one_block() {
+    let few = [
+        timed("system", 16, &SYSTEM[..1]),
+        timed("slow", 16, &[2500]),
+    ]
+    .concat();
+    undecided(&format!("{TIMES}min = 20"), &few, "1 block: claims");
+}
+
+#[test]
 fn counts_of_a_stopped_trial_are_lower_bounds() {
     let stopped = Outcome::TimedOut { after_ms: 20_000 };
     let records = counts_with("slow", "4MiB", stopped);

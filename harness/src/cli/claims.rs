@@ -37,19 +37,26 @@ impl Claims {
                     json!({
                         "folder": run.folder.display().to_string(),
                         "experiment": report.experiment().id,
+                        "quick": report.quick(),
+                        "overrides": report.overrides(),
                         "claims": report.claims(),
                     })
                 })
                 .collect();
             print_json(&all)?;
         } else if self.brief {
-            for claim in reports.iter().flat_map(|report| report.claims()) {
-                print(&format!(
-                    "{}: {} [{}]\n",
-                    claim.answer(),
-                    claim.finding,
-                    claim.id
-                ))?;
+            for report in &reports {
+                if let Some(changed) = report.changed() {
+                    print(&format!("{}: {changed}\n", report.experiment().id))?;
+                }
+                for claim in report.claims() {
+                    print(&format!(
+                        "{}: {} [{}]\n",
+                        claim.answer(),
+                        claim.finding,
+                        claim.id
+                    ))?;
+                }
             }
         } else {
             for (run, report) in runs.iter().zip(&reports) {
@@ -58,6 +65,9 @@ impl Claims {
                     report.experiment().id,
                     run.folder.display()
                 ))?;
+                if let Some(changed) = report.changed() {
+                    print(&format!("{changed}\n"))?;
+                }
                 if report.claims().is_empty() {
                     print("  no claims\n\n")?;
                 } else {

@@ -184,7 +184,7 @@ fn experiments() -> Result<(&'static str, Value, String), Failure> {
         let trials = plan::plan(&experiment, &Options::default())
             .ok()
             .map(|plan| plan.trials.len());
-        let size = trials.map_or_else(|| "needs --set".to_owned(), |n| format!("{n} trials"));
+        let size = trials.map_or_else(|| "needs --set".to_owned(), |n| size::counted(n, "trial"));
         let _ = writeln!(
             text,
             "  {id:<20} {} ({size}, {} claims)",

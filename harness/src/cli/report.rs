@@ -73,7 +73,10 @@ impl Report {
         let mut names = Vec::new();
         let mut spliced = 0;
         for run in runs {
-            for table in run.report().all_tables() {
+            let report = run.report();
+            for mut table in report.all_tables() {
+                // A table in a text stands alone, so it says itself what the command line changed.
+                table.notes.extend(report.changed());
                 if text.contains(&format!("<!-- BEGIN {} -->", table.name)) {
                     let command = format!("heaplab report {}", run.folder.display());
                     text = splice::splice(&text, &table.name, &markdown::table(&table), &command)

@@ -2,6 +2,7 @@
 
 use super::{Report, Table};
 use crate::claims::{ClaimResult, Finding, Observed};
+use crate::size;
 
 /// At most so many values are shown for a claim; the rest is counted.
 const SHOWN: usize = 6;
@@ -21,8 +22,8 @@ pub(super) fn table(report: &Report<'_>) -> Table {
         .collect();
     let count = |of: fn(&ClaimResult) -> bool| claims.iter().filter(|claim| of(claim)).count();
     let notes = vec![format!(
-        "{} claims: {} as expected, {} not as expected, {} not decidable.",
-        claims.len(),
+        "{}: {} as expected, {} not as expected, {} not decidable.",
+        size::counted(claims.len(), "claim"),
         count(|claim| claim.as_expected),
         count(ClaimResult::contradicted),
         count(|claim| matches!(claim.result, Finding::NotDecidable { .. }))

@@ -19,6 +19,8 @@ pub struct Document<'d> {
     pub analysis: &'d str,
     /// Made by `--quick`.
     pub quick: bool,
+    /// What the command line changed, as in the plan.
+    pub overrides: &'d [String],
     /// The claims, answered.
     pub claims: &'d [ClaimResult],
     /// What went wrong with the run as a whole.
@@ -39,6 +41,7 @@ impl<'d> Document<'d> {
             title: &experiment.title,
             analysis: &experiment.analysis,
             quick: report.quick(),
+            overrides: report.overrides(),
             claims: report.claims(),
             warnings: report.warnings(),
             tables: report.all_tables(),

@@ -2,10 +2,15 @@
 
 use super::{Report, Table};
 
-/// All tables of a report.
+/// All tables of a report, after what the command line changed.
 pub fn report(report: &Report<'_>) -> String {
+    let changed = report.changed().map(|changed| escaped(&changed) + "\n");
     let tables = report.all_tables();
-    tables.iter().map(table).collect::<Vec<_>>().join("\n")
+    let parts: Vec<String> = changed
+        .into_iter()
+        .chain(tables.iter().map(table))
+        .collect();
+    parts.join("\n")
 }
 
 /// One table: title in bold, then rows, then notes as a list.

@@ -21,7 +21,7 @@ use crate::claims::{AsRun, ClaimResult, evaluate};
 use crate::experiment::{Experiment, Grid};
 use crate::metric;
 use crate::record::TrialRecord;
-use crate::summary::{Cell, Summary, thp_differs};
+use crate::summary::{Cell, Summary, printable, thp_differs};
 use crate::trial::{Params, Protocol, SUITE_BREAKS, SUITE_FACT};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +41,22 @@ pub struct Table {
     pub notes: Vec<String>,
 }
 
+impl Table {
+    /// With control characters escaped, whatever record they came from; a line's end stands between parts of a cell.
+    fn printable(mut self) -> Table {
+        let texts = [&mut self.title]
+            .into_iter()
+            .chain(&mut self.header)
+            .chain(self.rows.iter_mut().flatten())
+            .chain(&mut self.notes);
+        for text in texts {
+            let lines: Vec<String> = text.split('\n').map(printable).collect();
+            *text = lines.join("\n");
+        }
+        self
+    }
+}
+
 /// Everything that a run says.
 #[derive(Debug)]
 pub struct Report<'r> {
@@ -49,6 +65,7 @@ pub struct Report<'r> {
     run: &'r AsRun,
     claims: Vec<ClaimResult>,
     files: Vec<Table>,
+    walks: files::Walks,
 }
 
 impl<'r> Report<'r> {
@@ -61,13 +78,15 @@ impl<'r> Report<'r> {
             run,
             claims,
             files: Vec::new(),
+            walks: files::Walks::new(),
         }
     }
 
-    /// With tables of single files, where a real directory was walked.
+    /// With what was walked and tables of single files, where a real directory was walked.
     #[must_use]
     pub fn with_files(mut self, records: &[TrialRecord]) -> Report<'r> {
         self.files = files::tables(&self.experiment.id, records);
+        self.walks = files::walks(records);
         self
     }
 
@@ -86,6 +105,17 @@ impl<'r> Report<'r> {
         self.run.quick
     }
 
+    /// What the command line changed, as in the plan.
+    pub fn overrides(&self) -> &[String] {
+        &self.run.overrides
+    }
+
+    /// A sentence on the options of the run that change what is defined; `None` if there were none.
+    pub fn changed(&self) -> Option<String> {
+        let options = self.run.options()?;
+        Some(format!("Run with {options}."))
+    }
+
     /// The claims, answered.
     pub fn claims(&self) -> &[ClaimResult] {
         &self.claims
@@ -96,6 +126,13 @@ impl<'r> Report<'r> {
     pub fn tables(&self) -> Vec<Table> {
         let mut tables = Vec::new();
         let mut files = self.files.clone();
+        let with_walks = |view: &View<'_>, mut table: Table| {
+            let key = (view.grid.name.clone(), view.protocol);
+            table
+                .notes
+                .extend(self.walks.get(&key).into_iter().flatten().cloned());
+            table
+        };
         for grid in &self.experiment.grids {
             for protocol in [Protocol::Census, Protocol::Memory, Protocol::Time] {
                 let Some(view) = View::new(self, grid, protocol) else {
@@ -103,33 +140,31 @@ impl<'r> Report<'r> {
                 };
                 if let Some(why) = view.incomparable() {
                     tables.push(view.refused(&why));
-                    files.retain(|table| {
-                        protocol != Protocol::Time || table.name != view.name("files")
-                    });
+                    files.retain(|table| !files::is_of(table, &view));
                     continue;
                 }
                 match protocol {
                     Protocol::Census => {
-                        tables.push(census::table(&view));
+                        tables.push(with_walks(&view, census::table(&view)));
                         tables.extend(exponents::table(&view));
                     }
-                    Protocol::Memory => tables.push(memory::table(&view)),
-                    Protocol::Time => tables.push(times::table(&view)),
+                    Protocol::Memory => tables.push(with_walks(&view, memory::table(&view))),
+                    Protocol::Time => tables.push(with_walks(&view, times::table(&view))),
                 }
             }
         }
         tables.extend(files);
-        tables
+        tables.into_iter().map(Table::printable).collect()
     }
 
     /// The table of claims.
     pub fn claims_table(&self) -> Table {
-        findings::table(self)
+        findings::table(self).printable()
     }
 
     /// Who was measured: each arm's receipt.
     pub fn arms_table(&self) -> Table {
-        receipts::table(self)
+        receipts::table(self).printable()
     }
 
     /// Every table: measurements, arms, claims. Empty ones are left out.
@@ -162,7 +197,7 @@ impl<'r> Report<'r> {
                 "the trials of {arm} did not all give the same receipt"
             ));
         }
-        warnings
+        warnings.iter().map(|text| printable(text)).collect()
     }
 }
 
@@ -282,7 +317,7 @@ impl<'v> View<'v> {
             } else {
                 String::new()
             };
-            format!("{name}{whose} is absent: {why}.")
+            format!("{name}{whose} is absent: {}.", printable(why))
         });
         told.collect()
     }
@@ -313,14 +348,17 @@ impl<'v> View<'v> {
             .into_iter()
             .flatten()
             .filter(|(name, _)| {
-                self.grid.params.contains_key(*name) && !self.varying.contains(&name.as_str())
+                let set = |text: &String| text.split_once('=').is_some_and(|(set, _)| set == *name);
+                let told = self.grid.params.contains_key(*name)
+                    || self.report.run.overrides.iter().any(set);
+                told && !self.varying.contains(&name.as_str())
             })
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
-        let limit = self
-            .grid
-            .memory_limit
-            .as_ref()
+        let mut overrides = self.report.run.overrides.iter();
+        let limit = overrides
+            .find_map(|text| text.strip_prefix("memory-limit="))
+            .or(self.grid.memory_limit.as_deref())
             .map(|limit| format!("within {limit} of address space"));
         let parts: Vec<String> = [
             Some(self.grid.workload.clone()),
@@ -337,24 +375,33 @@ impl<'v> View<'v> {
         format!("{}.{}.{kind}", self.report.experiment.id, self.grid.name)
     }
 
+    /// Notes on libraries of the user's: which they are, and which rules they break.
+    fn notes_on_libraries(&self) -> Vec<String> {
+        let receipts = &self.report.summary.receipts;
+        let note = |arm: &&str| {
+            let receipt = receipts.get(*arm)?;
+            let (said, file) = (receipt.facts.get(SUITE_FACT)?, &receipt.allocator);
+            Some(match said.strip_prefix(SUITE_BREAKS) {
+                Some(rules) => format!(
+                    "{arm} ({file}, by LD_PRELOAD) is MARKED, because it breaks rules of the behaviour suite:{rules}."
+                ),
+                None => {
+                    format!("{arm} is {file}, by LD_PRELOAD; in the behaviour suite it {said}.")
+                }
+            })
+        };
+        self.arms.iter().filter_map(note).collect()
+    }
+
     /// Notes on who was measured and on cells that hold no plain value.
     fn notes_on_arms(&self) -> Vec<String> {
         let receipts = &self.report.summary.receipts;
-        let mut notes = Vec::new();
+        let mut notes = self.notes_on_libraries();
         for arm in &self.arms {
             let receipt = receipts.get(*arm);
             if let Some(note) = Arm::parse(arm).ok().and_then(|arm| arm.def.note) {
                 let told = receipt.map(|r| format!(" Its receipt: {} {}.", r.allocator, r.version));
                 notes.push(format!("{note}.{}", told.unwrap_or_default()));
-            }
-            if let Some(said) = receipt.and_then(|receipt| receipt.facts.get(SUITE_FACT)) {
-                let file = receipt.map_or("", |receipt| receipt.allocator.as_str());
-                notes.push(match said.strip_prefix(SUITE_BREAKS) {
-                    Some(rules) => format!(
-                        "{arm} ({file}, by LD_PRELOAD) is MARKED, because it breaks rules of the behaviour suite:{rules}."
-                    ),
-                    None => format!("{arm} is {file}, by LD_PRELOAD; in the behaviour suite it {said}."),
-                });
             }
             if receipt.is_some_and(metric::sampling_on) {
                 notes.push(format!(

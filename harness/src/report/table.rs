@@ -6,11 +6,15 @@ use comfy_table::{ContentArrangement, presets};
 /// Widest line of prose.
 const PROSE: usize = 100;
 
-/// The whole report: title, analysis, tables, claims. `width` in columns; `None` never wraps tables.
+/// The whole report: title, what the command line changed, analysis, tables, claims. `width` in columns; `None` never wraps tables.
 pub fn report(report: &Report<'_>, width: Option<u16>) -> String {
     let experiment = report.experiment();
     let prose_width = width.map_or(PROSE, |width| PROSE.min(usize::from(width)));
     let mut out = format!("{}: {}\n\n", experiment.id, experiment.title);
+    if let Some(changed) = report.changed() {
+        out.push_str(&wrapped(&changed, "", prose_width));
+        out.push('\n');
+    }
     for paragraph in experiment.analysis.trim().split("\n\n") {
         out.push_str(&wrapped(paragraph, "", prose_width));
         out.push('\n');

@@ -217,6 +217,115 @@ fn a_table_of_copies() {
 }
 
 #[test]
+fn what_a_program_copies_by_itself_is_not_random() {
+    let at = |copied| {
+        let mut record = Trial::census("copies", "tcmalloc-google")
+            .param("size", "1MiB")
+            .param("shape", "one")
+            .metric("appended_bytes", 1 << 20)
+            .metric("client_copied_bytes", 1853 << 20)
+            .metric("copied_bytes", copied)
+            .ok();
+        record.receipt = receipt("TCMalloc (google)", "", "2097152");
+        with_report(&[record], |report| report.tables()[0].rows[0][1].clone())
+    };
+    assert_eq!(at(0), "1853");
+    assert_eq!(at(1 << 20), "~1854");
+}
+
+#[test]
+fn what_the_command_line_changed_stands_at_the_top() {
+    let (experiment, summary) = (definition(), Summary::new(&copies()));
+    let mut run = AsRun::as_defined(&experiment, true);
+    for point in run.points.values_mut().flatten() {
+        point.insert("step".to_owned(), "70".to_owned());
+    }
+    run.overrides = vec!["blocks=3".to_owned(), "step=64KiB".to_owned()];
+    let report = Report::new(&experiment, &summary, &run);
+    let said = "Run with --quick --blocks 3 --set step=64KiB.";
+    let terminal = table::report(&report, Some(120));
+    assert!(
+        terminal.starts_with(&format!("e: For tests\n\n{said}\n\nFirst paragraph.")),
+        "{terminal}"
+    );
+    assert!(markdown::report(&report).starts_with(&format!("{said}\n\n**copies")));
+    let json = json::report(&report).expect("serialises");
+    let document: serde_json::Value = serde_json::from_str(&json).expect("reads back");
+    assert_eq!(document["overrides"][1], "step=64KiB");
+    run.overrides = vec!["memory-limit=1GiB".to_owned(), "step=70".to_owned()];
+    let tables = Report::new(&experiment, &summary, &run).tables();
+    assert_eq!(
+        tables[0].title,
+        "copies: bytes copied for each byte appended (growth, shape=one step=70, within 1GiB of address space)"
+    );
+    assert_eq!(with_report(&copies(), |report| report.changed()), None);
+}
+
+#[test]
+fn a_grid_that_was_walked_says_what() {
+    let walk = |protocol: fn(&str) -> Trial| {
+        let mut record = protocol("times")
+            .param("mode", "list")
+            .param("size", "16MiB");
+        record = record.param("root", "/texts\u{7}");
+        record.metric("wall_ns", 5).metric("appended_bytes", 7).ok()
+    };
+    let mut experiment = definition();
+    experiment.grids[1].protocols.push(Protocol::Census);
+    let records = [
+        walk(|grid| Trial::time(grid, "system", 0)),
+        walk(|grid| Trial::census(grid, "system")),
+    ];
+    let run = AsRun::as_defined(&experiment, false);
+    let summary = Summary::new(&records);
+    let report = Report::new(&experiment, &summary, &run).with_files(&records);
+    for table in report.tables() {
+        let walked =
+            "Walked /texts\\u{7}: 0 files, 0 B read; left out: nothing. The most of any trial.";
+        assert_eq!(table.notes.last().map(String::as_str), Some(walked));
+    }
+}
+
+#[test]
+fn control_characters_of_records_are_escaped_in_every_format() {
+    let mut records = copies();
+    for record in &mut records {
+        if record.arm == "jemalloc" {
+            record.outcome = Outcome::Failed {
+                signal: None,
+                message: "said \u{1b}[31mred\u{7}".into(),
+            };
+        }
+        record
+            .absent
+            .insert("minflt".to_owned(), "lost\u{1b}c".to_owned());
+        if let Some(receipt) = &mut record.receipt {
+            receipt.version.push('\u{9b}');
+        }
+    }
+    with_report(&records, |report| {
+        for text in [table::report(report, Some(120)), markdown::report(report)] {
+            let control = text.chars().find(|c| c.is_control() && *c != '\n');
+            assert_eq!(control, None, "{text:?}");
+        }
+        let answer = report.claims()[2].answer();
+        assert_eq!(
+            answer,
+            "not decidable: jemalloc failed: said \\u{1b}[31mred\\u{7}"
+        );
+    });
+}
+
+#[test]
+fn one_claim_is_one_claim() {
+    let mut experiment = definition();
+    experiment.claims.truncate(1);
+    let (summary, run) = (Summary::new(&[]), AsRun::as_defined(&experiment, false));
+    let table = Report::new(&experiment, &summary, &run).claims_table();
+    assert!(table.notes[0].starts_with("1 claim: 0 as"), "{table:?}");
+}
+
+#[test]
 fn without_a_trace_moves_are_an_upper_bound() {
     let record = Trial::census("copies", "system")
         .param("size", "1MiB")
@@ -246,7 +355,7 @@ fn a_table_of_times() {
     };
     assert_eq!(
         times.title,
-        "times: wall time as a multiple of system (walker, size=16MiB)"
+        "times: wall time as a multiple of system, by mode (walker, size=16MiB)"
     );
     assert_eq!(times.header, ["arm", "list", "concat"]);
     assert_eq!(times.rows[0][..2], ["system", "100 ms"]);

@@ -62,7 +62,12 @@ pub(super) fn table(view: &View<'_>) -> Table {
     let known: Vec<Ratio> = ratios.into_iter().flatten().collect();
     let mut notes = statistics(&known, floor);
     notes.extend(view.notes_on_arms());
-    let title = view.title(&format!("wall time as a multiple of {baseline}"));
+    // Columns are headed by values alone, so the title names their parameters.
+    let by = match &view.varying[..] {
+        [] => String::new(),
+        varying => format!(", by {}", varying.join(" and ")),
+    };
+    let title = view.title(&format!("wall time as a multiple of {baseline}{by}"));
     let (header, rows) = one_row_an_arm(&header, &rows);
     Table {
         name: view.name("time"),
