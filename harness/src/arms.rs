@@ -526,6 +526,24 @@ pub static ARMS: &[ArmDef] = &[
             "test child: that, and the C library calls once by itself",
         )
     },
+    ArmDef {
+        test_only: true,
+        ..arm(
+            "schedule",
+            "child_schedule",
+            true,
+            "test child: known memory at each phase",
+        )
+    },
+    ArmDef {
+        test_only: true,
+        ..arm(
+            "schedule-spike",
+            "child_schedule",
+            true,
+            "test child: that, and 100 MiB for 20 ms",
+        )
+    },
 ];
 
 /// What every arm `name=path.so` is: no library of ours, and so not in [`ARMS`].

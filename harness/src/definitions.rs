@@ -19,6 +19,10 @@ pub static BUILT_IN: &[(&str, &str)] = &[
         "walker-files",
         include_str!("../experiments/walker-files.toml"),
     ),
+    (
+        "memory-walker",
+        include_str!("../experiments/memory-walker.toml"),
+    ),
 ];
 
 /// A definition that cannot be had.

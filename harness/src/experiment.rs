@@ -50,6 +50,9 @@ pub struct Grid {
     /// Blocks of the time protocol, 1 to [`MOST_BLOCKS`]; the census runs once a cell.
     #[serde(default = "default_blocks", deserialize_with = "blocks")]
     pub blocks: u32,
+    /// Blocks of the memory protocol: 1, once a cell, unless what memory is measured varies from run to run.
+    #[serde(default = "once", deserialize_with = "blocks")]
+    pub memory_blocks: u32,
     /// Limit of one trial, e.g. `"20s"`.
     #[serde(default = "default_timeout")]
     pub timeout: String,
@@ -69,6 +72,9 @@ pub const MOST_BLOCKS: u32 = 1000;
 
 fn default_blocks() -> u32 {
     6
+}
+fn once() -> u32 {
+    1
 }
 fn default_timeout() -> String {
     "60s".to_owned()
@@ -433,7 +439,7 @@ fn check_grid(grid: &Grid) -> Result<(), CheckError> {
         return Err(refuse(
             &owner,
             &grid.name,
-            "expected at least one protocol: time, census",
+            "expected at least one protocol: time, census, memory",
         ));
     }
     let mut arms = BTreeSet::new();

@@ -2,6 +2,7 @@
 
 use crate::nearest::nearest_text;
 use crate::trial::{Protocol, Receipt};
+use crate::workloads;
 use std::fmt;
 
 /// What decides a metric's value, and so whether it can differ between two runs of the same cell.
@@ -68,7 +69,7 @@ const fn metric(
     }
 }
 
-/// Every metric but `sys.NAME`, in the order of tables.
+/// Every metric but `sys.NAME`, `rss.PHASE` and `rss_gross.PHASE`, in the order of tables.
 pub const TABLE: &[Metric] = {
     use DecidedBy::{Allocator, Clock, Placement, System, Workload};
     &[
@@ -167,6 +168,18 @@ pub const TABLE: &[Metric] = {
             "The most that was live at once, in requested bytes.",
         ),
         metric(
+            "peak_bytes",
+            "bytes",
+            System,
+            "Peak resident from the phase start on, beyond what was resident at it.",
+        ),
+        metric(
+            "peak_gross_bytes",
+            "bytes",
+            System,
+            "Peak resident of the whole child from the phase start on.",
+        ),
+        metric(
             "rule_copied_bytes",
             "bytes",
             Allocator,
@@ -235,6 +248,14 @@ const FAULT_BAND: u64 = 3;
 /// Beside its clocks, a time trial tells these too: they cost nothing inside the measured region.
 const IN_TIME_TOO: [&str; 3] = ["ops", "appended_bytes", "reached_bytes"];
 
+/// What memory trials tell beside that, as the census does.
+const IN_MEMORY_TOO: &str = "peak_live_bytes";
+
+/// What comes from memory trials alone: figures of single phases by their prefix, and the peak.
+const RSS: &str = "rss.";
+const RSS_GROSS: &str = "rss_gross.";
+const PEAKS: [&str; 2] = ["peak_bytes", "peak_gross_bytes"];
+
 /// A name that is no metric.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownMetric {
@@ -244,19 +265,50 @@ pub struct UnknownMetric {
 
 impl fmt::Display for UnknownMetric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let near = nearest_text(&self.name, TABLE.iter().map(|m| m.name).chain(["sys.NAME"]));
+        let phases: Vec<String> = [RSS, RSS_GROSS]
+            .iter()
+            .flat_map(|prefix| {
+                workloads::phases()
+                    .into_iter()
+                    .map(move |p| format!("{prefix}{p}"))
+            })
+            .collect();
+        let fixed = TABLE.iter().map(|m| m.name).chain(["sys.NAME"]);
+        let near = nearest_text(&self.name, fixed.chain(phases.iter().map(String::as_str)));
         write!(f, "unknown metric `{}`{near}", self.name)
     }
 }
 impl std::error::Error for UnknownMetric {}
 
-/// The metric of that name; `sys.NAME` counts calls of the system call NAME.
+/// The metric of that name; `sys.NAME` counts calls of the system call NAME, `rss.PHASE` and `rss_gross.PHASE` are
+/// resident memory at a phase of a workload.
 ///
 /// # Errors
 /// [`UnknownMetric`], whose text names the nearest ones.
 pub fn lookup(name: &str) -> Result<Metric, UnknownMetric> {
     if let Some(found) = TABLE.iter().find(|m| m.name == name) {
         return Ok(*found);
+    }
+    let phases = workloads::phases();
+    let of_a_phase = |prefix| {
+        let phase = name.strip_prefix(prefix);
+        phase.is_some_and(|phase| phases.contains(&phase))
+    };
+    if of_a_phase(RSS) {
+        return Ok(metric(
+            "rss.PHASE",
+            "bytes",
+            DecidedBy::System,
+            "Anonymous resident memory at that phase beyond what there was at the start.",
+        ));
+    }
+    if of_a_phase(RSS_GROSS) {
+        return Ok(metric(
+            "rss_gross.PHASE",
+            "bytes",
+            DecidedBy::System,
+            "Anonymous resident memory of the whole child at that phase.",
+        ));
     }
     match name.strip_prefix("sys.") {
         Some(call)
@@ -346,12 +398,24 @@ impl Expression {
         self.names().all(|name| name == "reached_bytes")
     }
 
-    /// The protocol whose trials it is read from, of those that a grid has: clocks from time trials, all else from
-    /// the census, but what time trials tell too may come from them where there is no census.
+    /// The protocol whose trials it is read from, of those that a grid has: clocks from time trials, resident memory
+    /// from memory trials, all else from the census, but what the others tell too may come from them where there is
+    /// no census.
     pub fn protocol(&self, of: &[Protocol]) -> Protocol {
+        let resident = |name: &str| {
+            name.starts_with(RSS) || name.starts_with(RSS_GROSS) || PEAKS.contains(&name)
+        };
+        let elsewhere = !of.contains(&Protocol::Census);
         let in_time_too = self.names().all(|name| IN_TIME_TOO.contains(&name));
-        if self.is_time() || (in_time_too && !of.contains(&Protocol::Census)) {
+        let in_memory_too = self
+            .names()
+            .all(|name| IN_TIME_TOO.contains(&name) || name == IN_MEMORY_TOO);
+        if self.is_time() || (elsewhere && in_time_too && of.contains(&Protocol::Time)) {
             Protocol::Time
+        } else if self.names().any(resident)
+            || (elsewhere && in_memory_too && of.contains(&Protocol::Memory))
+        {
+            Protocol::Memory
         } else {
             Protocol::Census
         }
@@ -483,5 +547,24 @@ mod tests {
         assert_eq!(of("wall_ns", &both), Ok(Protocol::Time));
         assert_eq!(of("copied_bytes", &both), Ok(Protocol::Census));
         assert_eq!(of("reached_bytes", &[Protocol::Time]), Ok(Protocol::Time));
+        for name in [
+            "rss.full",
+            "rss_gross.start + peak_live_bytes",
+            "peak_bytes",
+        ] {
+            assert_eq!(of(name, &both), Ok(Protocol::Memory), "{name}");
+        }
+        let memory = [Protocol::Memory];
+        assert_eq!(of("peak_live_bytes + ops", &memory), Ok(Protocol::Memory));
+        assert_eq!(of("peak_live_bytes", &both), Ok(Protocol::Census));
+        assert_eq!(of("copied_bytes", &memory), Ok(Protocol::Census));
+    }
+
+    #[test]
+    fn memory_is_told_at_phases_that_there_are() {
+        assert_eq!(lookup("rss.trimmed").map(|m| m.name), Ok("rss.PHASE"));
+        let error = lookup("rss.ful").expect_err("no such phase");
+        assert!(error.to_string().contains("rss.full"), "{error}");
+        assert!(lookup("rss.").is_err());
     }
 }

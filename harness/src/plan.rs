@@ -1,6 +1,6 @@
 //! The plan: every trial of an experiment in the order in which it will run, decided before anything runs.
 //!
-//! The census comes first, once a cell. Then the time trials in blocks: a block holds every cell once; within it the
+//! The census comes first, once a cell, and so do memory trials unless a grid asks for blocks of them. Then the blocks: a block holds every cell once; within it the
 //! points of the grid come in seeded order and, at each point, the arms in an order that is balanced over the blocks
 //! (see [`crate::stats::order`]). The baseline stands in each block twice, as `system` and `system#2`: what the two
 //! differ by is the noise.
@@ -175,15 +175,19 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
             if options.protocol.is_some_and(|only| only != *protocol) {
                 continue;
             }
-            let count = match (options.blocks, options.quick) {
-                (Some(given), _) => given,
-                (None, true) => grid.blocks.min(QUICK_BLOCKS),
-                (None, false) => grid.blocks,
+            let (count, twice) = match (protocol, options.blocks) {
+                (Protocol::Census, _) => (1, false),
+                (Protocol::Memory, _) => (less_if_quick(grid.memory_blocks, options), false),
+                (Protocol::Time, Some(given)) => (given, given > 1),
+                (Protocol::Time, None) => {
+                    let count = less_if_quick(grid.blocks, options);
+                    (count, count > 1)
+                }
             };
             total += match protocol {
                 Protocol::Census => product([points.len() as u64, arms.len() as u64]),
-                Protocol::Time => {
-                    let a_block = arms.len() as u64 + u64::from(count > 1);
+                Protocol::Time | Protocol::Memory => {
+                    let a_block = arms.len() as u64 + u64::from(twice);
                     product([points.len() as u64, a_block, u64::from(count)])
                 }
             };
@@ -205,17 +209,17 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
                     thp: Thp::default(),
                     footprint_bytes: (point.workload.footprint)(&point.params, arm.def),
                 };
-                match protocol {
-                    Protocol::Census => {
+                match (protocol, count) {
+                    (Protocol::Census, _) | (Protocol::Memory, 1) => {
                         trials.extend(
                             arms.iter()
                                 .enumerate()
                                 .map(|(position, arm)| one(arm, 0, position)),
                         );
                     }
-                    Protocol::Time => {
+                    (Protocol::Time | Protocol::Memory, _) => {
                         let mut arms = arms.clone();
-                        if count > 1 {
+                        if twice {
                             arms.insert(1, arms[0].again());
                         }
                         let seed = rand::RngCore::next_u64(&mut random);
@@ -254,6 +258,15 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
         libraries,
         trials,
     })
+}
+
+/// Blocks of a definition, as many as a quick run has of them.
+fn less_if_quick(blocks: u32, options: &Options) -> u32 {
+    if options.quick {
+        blocks.min(QUICK_BLOCKS)
+    } else {
+        blocks
+    }
 }
 
 /// Parameters that may be left to the command line: a definition without input is completed by `--set`.
@@ -356,7 +369,11 @@ fn shuffled_by_point(
     let mut points: Vec<Vec<PlannedTrial>> = Vec::new();
     for trial in block {
         match points.last_mut() {
-            Some(last) if last[0].grid == trial.grid && last[0].params == trial.params => {
+            Some(last)
+                if last[0].grid == trial.grid
+                    && last[0].params == trial.params
+                    && last[0].protocol == trial.protocol =>
+            {
                 last.push(trial)
             }
             _ => points.push(vec![trial]),
@@ -468,6 +485,42 @@ mod tests {
             "the census comes first, once a cell"
         );
         assert!(time.iter().any(|t| t.arm == "system#2"));
+    }
+
+    #[test]
+    fn memory_trials_come_once_or_in_blocks_of_their_own() {
+        let memory = |rest: &str| {
+            let protocols = "protocols = [\"memory\", \"time\"]";
+            let text = TOY.replace("protocols = [\"census\", \"time\"]", protocols) + rest;
+            let experiment = Experiment::parse(&text, "toy.toml").expect("the toy parses");
+            let blocks = Some(3);
+            let options = Options {
+                blocks,
+                ..Options::default()
+            };
+            let plan = plan(&experiment, &options).expect("plannable");
+            let (memory, time): (Vec<_>, Vec<_>) = plan
+                .trials
+                .into_iter()
+                .partition(|trial| trial.protocol == Protocol::Memory);
+            assert_eq!(time.len(), 3 * 2 * 4, "--blocks is that of time");
+            assert!(memory.iter().all(|trial| !trial.arm.ends_with("#2")));
+            memory
+        };
+        let once = memory("");
+        assert_eq!(once.len(), 2 * 3);
+        assert!(
+            once.iter().all(|t| t.block == 0 && t.trial < 6),
+            "they come first"
+        );
+
+        let blocks = memory("memory-blocks = 3");
+        assert_eq!(blocks.len(), 3 * 2 * 3);
+        let places: std::collections::BTreeSet<_> = blocks
+            .iter()
+            .map(|t| (&t.params, &t.arm, t.position))
+            .collect();
+        assert_eq!(places.len(), 2 * 3 * 3, "every arm at every position");
     }
 
     #[test]

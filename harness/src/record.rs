@@ -118,6 +118,9 @@ pub struct TrialRecord {
     /// Metrics that were asked for and could not be had, with the reason. Absent is not 0.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub absent: BTreeMap<String, String>,
+    /// What was sampled over time (memory only): `[milliseconds, bytes]`, from the start of the measured region on.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub series: BTreeMap<String, Vec<(u64, u64)>>,
     /// One row a file.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub files: Vec<FileRow>,

@@ -49,6 +49,9 @@ pub struct Cell {
     pub metrics: BTreeMap<String, MetricSummary>,
     /// Metrics that could not be had, with the reason.
     pub absent: BTreeMap<String, String>,
+    /// How its trials had transparent huge pages, in words: one state, unless it changed between them.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub thp: Vec<String>,
     /// What trials measured that did not finish or were not right.
     pub set_aside: Vec<SetAside>,
 }
@@ -108,6 +111,17 @@ impl CellState {
                 format!("wrong checksum: {}", printable(message))
             }
             CellState::Unavailable { why } => format!("unavailable: {}", printable(why)),
+        }
+    }
+
+    /// The state in a word or two, for cells of tables.
+    pub fn short(&self) -> &'static str {
+        match self {
+            CellState::Ok => "ok",
+            CellState::TimedOut { .. } => "timed out",
+            CellState::Failed { .. } => "failed",
+            CellState::WrongChecksum { .. } => "WRONG",
+            CellState::Unavailable { .. } => "unavailable",
         }
     }
 
@@ -352,6 +366,41 @@ struct Key {
     protocol: Protocol,
 }
 
+/// How a trial had transparent huge pages, as its child read it back, with the machine's own setting.
+fn thp(record: &TrialRecord) -> Option<String> {
+    let facts = &record.receipt.as_ref()?.facts;
+    let child = facts.get("thp")?;
+    Some(match facts.get("thp-machine") {
+        Some(machine) => format!("{child} (machine: {machine})"),
+        None => child.clone(),
+    })
+}
+
+/// Why these cells must not be compared: their trials did not all have transparent huge pages in the same way, which
+/// changes what is resident, what faults and what time it takes. `None`: they may be.
+pub fn thp_differs<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Option<String> {
+    let mut states: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for cell in cells {
+        for state in &cell.thp {
+            let arms = states.entry(state).or_default();
+            if !arms.contains(&cell.arm.as_str()) {
+                arms.push(&cell.arm);
+            }
+        }
+    }
+    if states.len() < 2 {
+        return None;
+    }
+    let sides: Vec<String> = states
+        .iter()
+        .map(|(state, arms)| format!("{state}: {}", arms.join(", ")))
+        .collect();
+    Some(format!(
+        "not compared, because transparent huge pages differ: {}",
+        sides.join("; ")
+    ))
+}
+
 /// `None` without records.
 fn cell(records: &[&TrialRecord]) -> Option<Cell> {
     let first = records.first()?;
@@ -365,6 +414,7 @@ fn cell(records: &[&TrialRecord]) -> Option<Cell> {
         state: CellState::Ok,
         metrics: BTreeMap::new(),
         absent: BTreeMap::new(),
+        thp: Vec::new(),
         set_aside: Vec::new(),
     };
     let mut samples: BTreeMap<String, Vec<BlockValue>> = BTreeMap::new();
@@ -379,6 +429,11 @@ fn cell(records: &[&TrialRecord]) -> Option<Cell> {
         );
         if state.rank() > cell.state.rank() {
             cell.state = state;
+        }
+        if let Some(state) = thp(record)
+            && !cell.thp.contains(&state)
+        {
+            cell.thp.push(state);
         }
         for (name, why) in &record.absent {
             cell.absent
@@ -620,6 +675,34 @@ mod tests {
             ..Receipt::default()
         });
         assert_eq!(Summary::new(&records).receipt_changes, ["a"]);
+    }
+
+    #[test]
+    fn different_huge_pages_are_not_compared() {
+        let (off, on) = ("off for this process", "as the machine has it");
+        let at = |arm: &str, child: &str, machine: &str| {
+            Trial::memory("g", arm).thp(child, machine).ok()
+        };
+        let differs = |records: &[TrialRecord]| thp_differs(&Summary::new(records).cells);
+        assert_eq!(
+            differs(&[at("a", off, "madvise"), at("b", off, "madvise")]),
+            None
+        );
+        let why = differs(&[at("a", off, "always"), at("b", on, "always")]).expect("refused");
+        assert_eq!(
+            why,
+            "not compared, because transparent huge pages differ: as the machine has it (machine: always): b; \
+             off for this process (machine: always): a"
+        );
+        let why = differs(&[at("a", off, "madvise"), at("b", off, "always")]).expect("refused");
+        assert!(why.contains("(machine: madvise): a"), "{why}");
+        // Also within one cell, whose blocks would be taken together.
+        assert!(differs(&[at("a", off, "madvise"), at("a", off, "never")]).is_some());
+        // Records that do not tell are compared with what they are.
+        assert_eq!(
+            differs(&[at("a", off, "never"), Trial::memory("g", "b").ok()]),
+            None
+        );
     }
 
     #[test]

@@ -31,6 +31,7 @@ impl Trial {
             outcome: Outcome::Ok,
             metrics: BTreeMap::new(),
             absent: BTreeMap::new(),
+            series: BTreeMap::new(),
             files: Vec::new(),
             skipped: BTreeMap::new(),
             checksum_ops: None,
@@ -48,6 +49,24 @@ impl Trial {
         let mut trial = Trial::time(grid, arm, 0);
         trial.0.protocol = Protocol::Census;
         trial
+    }
+
+    /// A trial of the memory protocol.
+    pub fn memory(grid: &str, arm: &str) -> Trial {
+        let mut trial = Trial::time(grid, arm, 0);
+        trial.0.protocol = Protocol::Memory;
+        trial
+    }
+
+    /// With a receipt that tells how the child had transparent huge pages.
+    pub fn thp(mut self, child: &str, machine: &str) -> Trial {
+        let facts = [("thp", child), ("thp-machine", machine)];
+        self.0
+            .receipt
+            .get_or_insert_default()
+            .facts
+            .extend(facts.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        self
     }
 
     /// With a parameter.

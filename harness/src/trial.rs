@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// The number of the formats in this file and in `record.rs`. A change that an older reader would misread raises it.
 pub const SCHEMA: u32 = 1;
 
-/// What is measured in a trial. The four are never mixed in one trial.
+/// What is measured in a trial. Two are never mixed in one trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
@@ -15,17 +15,20 @@ pub enum Protocol {
     Time,
     /// Counts: calls, moves, bytes, faults, system calls.
     Census,
+    /// Resident memory at named phases and over time, and its peak, read from outside.
+    Memory,
 }
 
 impl Protocol {
     /// Every protocol, in the order of help texts.
-    pub const ALL: [Protocol; 2] = [Protocol::Time, Protocol::Census];
+    pub const ALL: [Protocol; 3] = [Protocol::Time, Protocol::Census, Protocol::Memory];
 
     /// The name on the command line, in TOML and in records.
     pub fn name(self) -> &'static str {
         match self {
             Protocol::Time => "time",
             Protocol::Census => "census",
+            Protocol::Memory => "memory",
         }
     }
 }
@@ -44,7 +47,7 @@ pub enum Thp {
 /// Parameters of a workload: names and values as text, as written on the command line or in TOML.
 pub type Params = BTreeMap<String, String>;
 
-/// One child's orders, as JSON on its standard input.
+/// One child's orders, as one line of JSON on its standard input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialSpec {
@@ -99,6 +102,9 @@ pub struct ChildReport {
     pub input_hash: Option<String>,
     /// Moves of large blocks: `[from, to, bytes]`; absent if not asked for or if there were too many.
     pub moves: Option<Vec<(u64, u64, u64)>>,
+    /// Metrics that were asked for and could not be had, with the reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub absent: BTreeMap<String, String>,
 }
 
 /// Who was measured; the wire form of `contract::Receipt`.

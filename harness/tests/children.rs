@@ -52,6 +52,7 @@ fn marks(arm: &str) -> Option<Vec<Mark>> {
         "bump" => vec![Mark::Defines("heaplab_bump_malloc")],
         "null" => vec![Mark::Defines("heaplab_null_malloc")],
         "audit" | "audit-strdup" => vec![Mark::Defines("malloc")],
+        "schedule" | "schedule-spike" => vec![Mark::Nothing],
         _ if arm.starts_with("faulty-") => vec![Mark::Nothing],
         _ => return None,
     })

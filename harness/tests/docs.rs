@@ -167,6 +167,13 @@ fn every_workload_with_its_parameters() {
     for workload in listed {
         let id = word(&workload["id"]);
         let rows = table(&section(&document, &id), "parameter");
+        let told = ticked(&section(&document, &id));
+        let of_all = ticked(document.split("\n## ").next().unwrap_or_default());
+        let phases = workload["phases"].as_array().expect("a list");
+        for phase in phases.iter().map(word) {
+            let known = told.contains(&phase) || of_all.contains(&phase);
+            assert!(known, "{id}: phase {phase}");
+        }
         let params = workload["params"].as_array().expect("a list");
         same(
             &id,
@@ -295,9 +302,10 @@ fn every_key_of_an_experiment() {
 }
 
 /// Objects whose keys vary.
-const OPEN: [&str; 12] = [
+const OPEN: [&str; 13] = [
     "libraries",
     "params",
+    "series",
     "metrics",
     "absent",
     "skipped",
@@ -367,7 +375,7 @@ fn eventful_runs(dir: &Path) -> [PathBuf; 2] {
         "walker",
         &format!("root = {:?}", input.to_str().expect("UTF-8")),
         &arms.join(", "),
-        "\"census\", \"time\"",
+        "\"census\", \"memory\", \"time\"",
         "blocks = 1\nmemory-limit = \"1GiB\"",
     );
     let second = "[[grid]]\nname = \"slow\"\nworkload = \"growth\"\nparams = { size = \"1MiB\" }\n\
@@ -750,7 +758,7 @@ fn results_have_their_places() {
     let mut tables = Names::new();
     for (id, definition) in BUILT_IN {
         let experiment = Experiment::parse(definition, id).expect("built in");
-        let kinds = ["census", "exponents", "time"];
+        let kinds = ["census", "exponents", "memory", "time"];
         tables.extend(
             experiment
                 .grids

@@ -2,9 +2,11 @@
 //!
 //! A child is a binary of a few lines: the private Rust heap as `#[global_allocator]` and a call of [`main`] with the
 //! type of its heap. `--version` prints the receipt; without arguments a [`TrialSpec`] is read from standard input and
-//! a [`ChildReport`] written to standard output, both JSON.
+//! a [`ChildReport`] written to standard output, both a line of JSON. Under the memory protocol standard input also
+//! carries the exchanges of [`phases`].
 
 pub mod own_heap;
+pub mod phases;
 pub mod session;
 pub mod suite;
 
@@ -13,13 +15,17 @@ use crate::record::Outcome;
 use crate::trial::{ChildReport, Protocol, Receipt, SCHEMA, Thp, TrialSpec};
 use crate::{SOURCE_HASH, workloads};
 use contract::{Arm, Canary, Counted, Driver, Heap, Mode, Plain, Refused};
+use phases::Phases;
 use session::{Session, Stop};
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Exit status of a child that was asked something it cannot read.
 const BAD_ORDERS: u8 = 2;
+
+/// Of what the child itself finds, a memory trial tells this; the rest comes from outside.
+const IN_MEMORY: [&str; 4] = ["ops", "appended_bytes", "reached_bytes", "peak_live_bytes"];
 
 /// One arm that a child holds: its id and what to do with it, monomorphised over its heap.
 pub struct Held {
@@ -73,7 +79,7 @@ fn refuse(why: &str) -> ExitCode {
 fn orders() -> Result<TrialSpec, String> {
     let mut text = String::new();
     std::io::stdin()
-        .read_to_string(&mut text)
+        .read_line(&mut text)
         .map_err(|why| format!("cannot read the trial: {why}"))?;
     serde_json::from_str(&text).map_err(|why| format!("the trial is not readable: {why}"))
 }
@@ -161,6 +167,14 @@ fn run_trial<A: Arm>(spec: &TrialSpec) -> ChildReport {
             why: format!("{} keeps no contents to verify", spec.arm),
         });
     }
+    if spec.protocol == Protocol::Memory && !A::CAPABILITIES.contents {
+        return ended(Outcome::Unavailable {
+            why: format!(
+                "{} has no memory figures: it hands out the same memory again and again",
+                spec.arm
+            ),
+        });
+    }
     let mut report = match (spec.verify, spec.protocol) {
         (true, _) => drive(&heap, spec, Canary::default(), |mut canary, report| {
             canary.check_live();
@@ -176,6 +190,12 @@ fn run_trial<A: Arm>(spec: &TrialSpec) -> ChildReport {
             report
                 .metrics
                 .retain(|name, _| !matches!(name.as_str(), "minflt" | "majflt"));
+        }),
+        (false, Protocol::Memory) => drive(&heap, spec, Counted::new(0), |counted, report| {
+            counts(&counted, report);
+            report
+                .metrics
+                .retain(|name, _| IN_MEMORY.contains(&name.as_str()));
         }),
         (false, Protocol::Census) => drive(
             &heap,
@@ -220,6 +240,14 @@ fn settle_alone() -> Result<(), String> {
 /// Settles what the process is before the heap is opened.
 fn settle(spec: &TrialSpec, facts: &mut BTreeMap<String, String>) -> Result<(), String> {
     settle_alone()?;
+    // Before anything is set: what the process that started the harness has left to it.
+    let inherited = limits::thp_disabled()
+        .map_err(|why| format!("cannot read transparent huge pages: {why}"))?;
+    let mut word = [0; 128];
+    let machine = limits::thp_of_the_machine(&mut word).unwrap_or("unknown");
+    facts.insert("thp-machine".to_owned(), machine.to_owned());
+    let inherited = if inherited { "off by prctl" } else { "no" };
+    facts.insert("thp-inherited".to_owned(), inherited.to_owned());
     if spec.thp == Thp::Off {
         limits::disable_thp()
             .map_err(|why| format!("cannot switch transparent huge pages off: {why}"))?;
@@ -251,6 +279,7 @@ fn drive<H: Heap, M: Mode>(
         spec.memory_limit,
         H::CAPABILITIES.contents,
         marked,
+        (spec.protocol == Protocol::Memory && !spec.verify).then(Phases::new),
     );
     // SAFETY: ONE-HEAP: this is the only driver of this process, and `heap` the only heap.
     let mut driver = unsafe { Driver::new(heap, mode) };
@@ -261,7 +290,9 @@ fn drive<H: Heap, M: Mode>(
         &mut driver,
         &mut session,
     );
-    let result = session.end().and(result);
+    // However the work ended, its peak is read; what ended it comes first among the reasons.
+    let peak_told = session.phase(phases::END);
+    let result = session.end().and(result).and(peak_told);
     let totals = session.totals();
     let found = session.found;
     let finished = result.is_ok();
@@ -281,6 +312,7 @@ fn drive<H: Heap, M: Mode>(
     .into_iter()
     .map(|(name, value)| (name.to_owned(), value))
     .collect();
+    report.absent = found.absent;
     report.files = found.files;
     report.skipped = found.skipped;
     // A trial that was cut off decided and kept less than its cell: its checksums would say nothing.

@@ -11,13 +11,22 @@ use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap_anonymous, mremap, munma
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Bytes mapped at a time for small blocks.
 const CHUNK: usize = 1 << 20;
 /// Blocks from this size on have their own mapping.
 const LARGE: usize = 256 << 10;
 const OS_PAGE: usize = 4096;
+
+/// Bytes of all mappings of the child's own heap.
+static MAPPED: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes that the child's own heap holds. All of them are resident, so whoever measures the process's memory can tell
+/// them from the memory of the heap under test.
+pub fn held_bytes() -> u64 {
+    MAPPED.load(Ordering::Relaxed)
+}
 
 struct Chunk {
     next: usize,
@@ -66,15 +75,38 @@ impl Default for OwnHeap {
 
 fn map(len: usize) -> *mut u8 {
     // SAFETY: an anonymous mapping at an address of the kernel's choice touches no memory in use.
-    unsafe {
+    let at = unsafe {
         mmap_anonymous(
             ptr::null_mut(),
             len,
             ProtFlags::READ | ProtFlags::WRITE,
             MapFlags::PRIVATE | MapFlags::POPULATE,
         )
+    };
+    at.map_or(ptr::null_mut(), |at| {
+        MAPPED.fetch_add(len as u64, Ordering::Relaxed);
+        at.cast()
+    })
+}
+
+/// Makes the mapping at `p` of `old` bytes one of `new` bytes, wherever it then lies; null if the kernel refuses.
+///
+/// # Safety
+/// `p` is a whole mapping of `old` bytes that [`map`] made, and is not used afterwards.
+unsafe fn remap(p: *mut u8, old: usize, new: usize) -> *mut u8 {
+    // SAFETY: a whole mapping of ours, by the caller's promise.
+    let Ok(at) = (unsafe { mremap(p.cast(), old, new, MremapFlags::MAYMOVE) }) else {
+        return ptr::null_mut();
+    };
+    let at: *mut u8 = at.cast();
+    // The kernel populates a fresh mapping, but not what is added to one.
+    for page in (old..new).step_by(OS_PAGE) {
+        // SAFETY: `page` lies in the mapping, which has `new` bytes now; nobody else knows of that part yet.
+        unsafe { at.add(page).write_volatile(0) };
     }
-    .map_or(ptr::null_mut(), <*mut _>::cast)
+    MAPPED.fetch_add(new as u64, Ordering::Relaxed);
+    MAPPED.fetch_sub(old as u64, Ordering::Relaxed);
+    at
 }
 
 /// Whether a block of this layout has its own mapping. Alignments above an OS page do not occur in this program;
@@ -112,7 +144,9 @@ unsafe impl GlobalAlloc for OwnHeap {
         if is_large(layout) {
             // SAFETY: PRIVATE: this layout's block is a whole mapping of ours, and the caller is done with it. A
             // refusal would leak it, which harms nothing.
-            let _ = unsafe { munmap(p.cast(), mapped_len(layout.size())) };
+            if unsafe { munmap(p.cast(), mapped_len(layout.size())) }.is_ok() {
+                MAPPED.fetch_sub(mapped_len(layout.size()) as u64, Ordering::Relaxed);
+            }
             return;
         }
         self.with_chunk(|chunk| {
@@ -127,15 +161,7 @@ unsafe impl GlobalAlloc for OwnHeap {
         let new = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
         if is_large(layout) && is_large(new) {
             // SAFETY: PRIVATE: a whole mapping of ours; the caller uses only the returned address afterwards.
-            let moved = unsafe {
-                mremap(
-                    p.cast(),
-                    mapped_len(layout.size()),
-                    mapped_len(new_size),
-                    MremapFlags::MAYMOVE,
-                )
-            };
-            return moved.map_or(ptr::null_mut(), <*mut _>::cast);
+            return unsafe { remap(p, mapped_len(layout.size()), mapped_len(new_size)) };
         }
         // SAFETY: `new` is a valid layout; the old block holds `layout.size()` bytes and the new one `new_size`; they
         // are distinct blocks of this heap.

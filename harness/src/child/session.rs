@@ -1,9 +1,10 @@
 //! The measured region, as a workload sees it: start, stop, are we in time, and what was found.
 
+use super::phases::{self, Phases};
 use crate::probe::usage::Usage;
 use crate::probe::{clock, limits, markers};
 use crate::record::{FileRow, Outcome};
-use contract::OutOfMemory;
+use contract::{Driver, Heap, Mode, OutOfMemory};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -70,6 +71,8 @@ pub struct Found {
     pub files: Vec<FileRow>,
     /// What the walk left out, by reason.
     pub skipped: BTreeMap<String, u64>,
+    /// Metrics that could not be had, with the reason.
+    pub absent: BTreeMap<String, String>,
     /// Bytes of contents accumulated.
     pub appended_bytes: u64,
     /// Bytes of contents accumulated when the work ended; less than the input where it ended early.
@@ -104,6 +107,8 @@ pub struct Session {
     contents: bool,
     /// Bracket regions by marker system calls, for the trace.
     marked: bool,
+    /// Who is told of phases; nobody but under the memory protocol.
+    phases: Option<Phases>,
     limit_ns: u64,
     /// Address space that may be taken from the first start on.
     memory_limit: Option<u64>,
@@ -126,12 +131,19 @@ const MS: u64 = 1_000_000;
 impl Session {
     /// A session whose regions together may take `limit_ms` milliseconds and, from the first one's start on,
     /// `memory_limit` bytes of address space.
-    pub fn new(limit_ms: u64, memory_limit: Option<u64>, contents: bool, marked: bool) -> Self {
+    pub fn new(
+        limit_ms: u64,
+        memory_limit: Option<u64>,
+        contents: bool,
+        marked: bool,
+        phases: Option<Phases>,
+    ) -> Self {
         Session {
             found: Found::default(),
             totals: Totals::default(),
             contents,
             marked,
+            phases,
             limit_ns: limit_ms.saturating_mul(MS),
             memory_limit,
             unlimited: None,
@@ -167,6 +179,40 @@ impl Session {
             .totals
             .usage
             .plus(&Usage::now().since(&self.begun.usage));
+    }
+
+    /// The workload has come to the phase `name`. Under the memory protocol it stands still here until the harness has
+    /// read its memory; under the others nothing happens. Outside the measured region, and each phase once.
+    ///
+    /// # Errors
+    /// If the harness does not answer; there is nobody to work for then.
+    pub fn phase(&mut self, name: &str) -> Result<(), Stop> {
+        match &self.phases {
+            Some(phases) => phases
+                .reached(name)
+                .map_err(|why| Stop::Input(format!("nobody answers at the phase {name}: {why}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The last two phases: everything is freed; then, under the memory protocol, the allocator is asked to give free
+    /// memory back. The input is still to be there, as it was at the start.
+    ///
+    /// # Errors
+    /// As [`Session::phase`].
+    pub fn emptied<H: Heap, M: Mode>(&mut self, driver: &Driver<H, M>) -> Result<(), Stop> {
+        self.phase(phases::EMPTY)?;
+        if self.phases.is_none() {
+            return Ok(());
+        }
+        if driver.heap().trim() {
+            return self.phase(phases::TRIMMED);
+        }
+        self.found.absent.insert(
+            format!("rss.{}", phases::TRIMMED),
+            "the allocator has no call that gives memory back".to_owned(),
+        );
+        Ok(())
     }
 
     /// As [`Session::start`], for a file with a limit of its own.

@@ -8,7 +8,7 @@ use crate::size::{self, three_digits};
 use crate::stats::fit;
 use crate::stats::ratio::{self, Interval, LEVEL, MIN_BLOCKS, SEED};
 use crate::stats::sample::{Pairs, Points};
-use crate::summary::{Summary, same_value};
+use crate::summary::{Summary, same_value, thp_differs};
 use crate::trial::{Params, Protocol};
 use std::collections::BTreeMap;
 
@@ -62,6 +62,9 @@ pub(super) fn observe(
         return Err(
             "--quick: claims about time need the full sizes and at least 6 blocks".to_owned(),
         );
+    }
+    if let Some(why) = question.thp_differs() {
+        return Err(why);
     }
     Ok(match check.kind {
         CheckKind::Value => question.each(&points, |arm, point| question.value(arm, point)),
@@ -131,6 +134,17 @@ impl Question<'_> {
             ));
         }
         Ok(points)
+    }
+
+    /// Why the cells of the arms that the check speaks of must not be compared.
+    fn thp_differs(&self) -> Option<String> {
+        let spoken_of = |arm: &String| {
+            let mut arms = self.check.arms.iter().chain(&self.check.than);
+            arms.any(|one| one == arm)
+        };
+        thp_differs(self.summary.cells.iter().filter(|cell| {
+            cell.grid == self.grid.name && cell.protocol == self.protocol && spoken_of(&cell.arm)
+        }))
     }
 
     /// Asked of every arm at every point.
@@ -224,7 +238,10 @@ impl Question<'_> {
             text = format!(">= {text} ({stopped})");
         }
         if reading.exactness == Exactness::Random && !self.metric.is_time() {
-            text.push_str(" (random: the allocator samples)");
+            text.push_str(match self.protocol {
+                Protocol::Memory => " (resident memory varies from run to run)",
+                _ => " (random: the allocator samples)",
+            });
         }
         Answer {
             value,

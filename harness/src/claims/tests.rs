@@ -207,6 +207,35 @@ fn a_counterexample_outweighs_a_gap() {
 }
 
 #[test]
+fn different_huge_pages_are_not_compared() {
+    let check = "kind = \"order\"\ngrid = \"counts\"\nmetric = \"copied_bytes\"\narms = [\"system\", \"slow\"]";
+    assert_eq!(finding(check, &counts()), Finding::Reproduced);
+    let with = |machine: &dyn Fn(&str) -> &'static str| {
+        let mut records = counts();
+        for record in &mut records {
+            let mut receipt = Receipt::default();
+            let facts = [("thp", "off"), ("thp-machine", machine(&record.arm))];
+            let facts = facts.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            receipt.facts.extend(facts);
+            record.receipt = Some(receipt);
+        }
+        records
+    };
+    assert_eq!(finding(check, &with(&|_| "madvise")), Finding::Reproduced);
+    // An arm that the check does not speak of does not matter.
+    let other = with(&|arm| {
+        if arm == "jemalloc" {
+            "always"
+        } else {
+            "madvise"
+        }
+    });
+    assert_eq!(finding(check, &other), Finding::Reproduced);
+    let slow = with(&|arm| if arm == "slow" { "always" } else { "madvise" });
+    undecided(check, &slow, "transparent huge pages differ");
+}
+
+#[test]
 fn quick_leaves_cells_out() {
     let check = format!("{VALUE}arms = [\"jemalloc\"]\nmax = 6");
     let result = claim_of(&check, "", &counts(), true).result;

@@ -144,6 +144,8 @@ fn workloads() -> (&'static str, Value, String) {
     let mut text = String::from("Workloads (id, what they do; parameters for --set and TOML)\n");
     for workload in WORKLOADS {
         let _ = writeln!(text, "  {:<20} {}", workload.id, workload.what);
+        let phases: Vec<&str> = workload.all_phases().collect();
+        let _ = writeln!(text, "  {:20}   phases: {}", "", phases.join(", "));
         for param in workload.params {
             let default = param
                 .default
@@ -158,7 +160,7 @@ fn workloads() -> (&'static str, Value, String) {
             );
         }
         values.push(json!({
-            "id": workload.id, "what": workload.what,
+            "id": workload.id, "what": workload.what, "phases": phases,
             "params": workload.params.iter().map(|param| json!({
                 "name": param.name, "takes": expected(param.kind), "default": param.default, "what": param.what,
             })).collect::<Vec<_>>(),

@@ -48,7 +48,7 @@ pub struct Run {
     set: Vec<String>,
 
     /// Only this protocol
-    #[arg(long, value_name = "time|census", conflicts_with = "resume")]
+    #[arg(long, value_name = "time|census|memory", conflicts_with = "resume")]
     protocol: Option<String>,
 
     /// Blocks of the time protocol (at least 6 for any verdict)

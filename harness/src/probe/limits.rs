@@ -32,6 +32,21 @@ pub fn thp_disabled() -> io::Result<bool> {
     Ok(transparent_huge_pages_are_disabled()?)
 }
 
+/// How the machine has transparent huge pages, the chosen word of `/sys/kernel/mm/transparent_hugepage/enabled`, written
+/// into `buffer`: `always`, `madvise` or `never`.
+///
+/// # Errors
+/// What the kernel says; `InvalidData` if no word is marked as chosen.
+pub fn thp_of_the_machine(buffer: &mut [u8]) -> io::Result<&str> {
+    let text = read_small(c"/sys/kernel/mm/transparent_hugepage/enabled", buffer)?;
+    let chosen = text
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'));
+    chosen
+        .map(|(word, _)| word)
+        .ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
 /// Has the kernel kill this process when the one that started it ends, so that no child outlives a killed harness.
 ///
 /// # Errors
@@ -143,7 +158,14 @@ impl Status {
     /// What the kernel says; `InvalidData` if a line is missing or is no number.
     pub fn now() -> io::Result<Status> {
         let mut buffer = [0; 8192];
-        let text = read_small(c"/proc/self/status", &mut buffer)?;
+        Status::read(read_small(c"/proc/self/status", &mut buffer)?)
+    }
+
+    /// The values in the text of such a file.
+    ///
+    /// # Errors
+    /// `InvalidData` if a line is missing or is no number.
+    pub fn read(text: &str) -> io::Result<Status> {
         Ok(Status {
             size: kib_line(text, "VmSize:")?,
             peak_resident: kib_line(text, "VmHWM:")?,
@@ -164,6 +186,8 @@ pub struct Rollup {
     pub anonymous: u64,
     /// Of it in transparent huge pages.
     pub anonymous_huge: u64,
+    /// In swap, and so not resident.
+    pub swapped: u64,
 }
 
 impl Rollup {
@@ -173,11 +197,19 @@ impl Rollup {
     /// What the kernel says; `InvalidData` if a line is missing or is no number.
     pub fn now() -> io::Result<Rollup> {
         let mut buffer = [0; 4096];
-        let text = read_small(c"/proc/self/smaps_rollup", &mut buffer)?;
+        Rollup::read(read_small(c"/proc/self/smaps_rollup", &mut buffer)?)
+    }
+
+    /// The values in the text of such a file.
+    ///
+    /// # Errors
+    /// `InvalidData` if a line is missing or is no number.
+    pub fn read(text: &str) -> io::Result<Rollup> {
         Ok(Rollup {
             resident: kib_line(text, "Rss:")?,
             anonymous: kib_line(text, "Anonymous:")?,
             anonymous_huge: kib_line(text, "AnonHugePages:")?,
+            swapped: kib_line(text, "Swap:")?,
         })
     }
 }

@@ -4,7 +4,7 @@ use super::{Table, View};
 use crate::metric::{Exactness, Expression};
 use crate::record::Outcome;
 use crate::size::{self, three_digits};
-use crate::summary::{Cell, CellState, printable};
+use crate::summary::{Cell, CellState};
 
 pub(super) fn table(view: &View<'_>) -> Table {
     let mut header = vec![view.row_head()];
@@ -30,7 +30,7 @@ pub(super) fn table(view: &View<'_>) -> Table {
     if bounded {
         notes.push("<=: all moves are taken for copies here, because moves by mremap could not be told apart.".to_owned());
     }
-    notes.extend(absences(view));
+    notes.extend(view.absences());
     notes.extend(view.notes_on_arms());
     let title = view.title("bytes copied for each byte appended");
     Table {
@@ -107,22 +107,4 @@ fn mark(view: &View<'_>, cell: &Cell) -> &'static str {
         Ok(Exactness::Exact | Exactness::Band(_)) => "",
         _ => "~",
     }
-}
-
-/// Reasons of metrics that could not be had, each once.
-fn absences(view: &View<'_>) -> Vec<String> {
-    let mut notes: Vec<String> = Vec::new();
-    for cell in view
-        .points
-        .iter()
-        .flat_map(|p| view.arms.iter().filter_map(|arm| view.cell(arm, p)))
-    {
-        for (name, why) in &cell.absent {
-            let note = format!("{name} is absent: {}.", printable(why));
-            if !notes.contains(&note) {
-                notes.push(note);
-            }
-        }
-    }
-    notes
 }

@@ -1,6 +1,6 @@
 //! The tables of files: for a walk over a real directory, the largest files one by one. The cost of a walk is in them.
 
-use super::{Table, is_second, params_text};
+use super::{Table, View, is_second, params_text};
 use crate::metric;
 use crate::record::{FileRow, TrialRecord};
 use crate::size::{self, counted, three_digits};
@@ -85,6 +85,18 @@ pub(super) fn tables(experiment: &str, records: &[TrialRecord]) -> Vec<Table> {
         }
     }
     tables
+}
+
+/// Whether a table of files shows trials of this view.
+pub(super) fn is_of(table: &Table, view: &View<'_>) -> bool {
+    let kind = match view.protocol {
+        Protocol::Census => "file-moves",
+        Protocol::Time => "files",
+        Protocol::Memory => return false,
+    };
+    let name = view.name(kind);
+    let point = table.name.strip_prefix(&name);
+    point.is_some_and(|point| point.is_empty() || point.starts_with('.'))
 }
 
 /// `None` if no trial has a row.

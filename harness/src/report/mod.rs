@@ -12,6 +12,7 @@ mod census;
 mod exponents;
 mod files;
 mod findings;
+mod memory;
 mod receipts;
 mod times;
 
@@ -20,10 +21,10 @@ use crate::claims::{AsRun, ClaimResult, evaluate};
 use crate::experiment::{Experiment, Grid};
 use crate::metric;
 use crate::record::TrialRecord;
-use crate::summary::{Cell, Summary, printable};
+use crate::summary::{Cell, Summary, printable, thp_differs};
 use crate::trial::{Params, Protocol, SUITE_BREAKS, SUITE_FACT};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One table with all that a reader must know under it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -120,9 +121,11 @@ impl<'r> Report<'r> {
         &self.claims
     }
 
-    /// The tables of measurements: for each grid that was run the census, the exponents where sizes vary, the times.
+    /// The tables of measurements: for each grid that was run the census, the exponents where sizes vary, the memory,
+    /// the times. What must not be compared is not: in its place stands who differs, and how.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables = Vec::new();
+        let mut files = self.files.clone();
         let with_walks = |view: &View<'_>, mut table: Table| {
             let key = (view.grid.name.clone(), view.protocol);
             table
@@ -131,15 +134,26 @@ impl<'r> Report<'r> {
             table
         };
         for grid in &self.experiment.grids {
-            if let Some(view) = View::new(self, grid, Protocol::Census) {
-                tables.push(with_walks(&view, census::table(&view)));
-                tables.extend(exponents::table(&view));
-            }
-            if let Some(view) = View::new(self, grid, Protocol::Time) {
-                tables.push(with_walks(&view, times::table(&view)));
+            for protocol in [Protocol::Census, Protocol::Memory, Protocol::Time] {
+                let Some(view) = View::new(self, grid, protocol) else {
+                    continue;
+                };
+                if let Some(why) = view.incomparable() {
+                    tables.push(view.refused(&why));
+                    files.retain(|table| !files::is_of(table, &view));
+                    continue;
+                }
+                match protocol {
+                    Protocol::Census => {
+                        tables.push(with_walks(&view, census::table(&view)));
+                        tables.extend(exponents::table(&view));
+                    }
+                    Protocol::Memory => tables.push(with_walks(&view, memory::table(&view))),
+                    Protocol::Time => tables.push(with_walks(&view, times::table(&view))),
+                }
             }
         }
-        tables.extend(self.files.iter().cloned());
+        tables.extend(files);
         tables.into_iter().map(Table::printable).collect()
     }
 
@@ -249,6 +263,63 @@ impl<'v> View<'v> {
         summary
             .find(&self.grid.name, self.protocol, arm, point)
             .next()
+    }
+
+    /// Every cell of it.
+    fn cells(&self) -> impl Iterator<Item = &'v Cell> {
+        let (grid, protocol) = (&self.grid.name, self.protocol);
+        let all = self.report.summary.cells.iter();
+        all.filter(move |cell| cell.grid == *grid && cell.protocol == protocol)
+    }
+
+    /// Why its cells must not stand in one table.
+    fn incomparable(&self) -> Option<String> {
+        thp_differs(self.cells())
+    }
+
+    /// What stands in the place of a table whose cells must not be compared.
+    fn refused(&self, why: &str) -> Table {
+        let mut states: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for cell in self.cells() {
+            let known = states.entry(&cell.arm).or_default();
+            for state in &cell.thp {
+                if !known.contains(&state.as_str()) {
+                    known.push(state);
+                }
+            }
+        }
+        let rows = states
+            .iter()
+            .map(|(arm, states)| vec![(*arm).to_owned(), states.join("\n")]);
+        Table {
+            name: self.name(self.protocol.name()),
+            title: self.title("not compared"),
+            header: ["arm", "transparent huge pages"].map(str::to_owned).into(),
+            rows: rows.collect(),
+            notes: vec![format!("{}: {why}.", self.grid.name)],
+        }
+    }
+
+    /// Reasons of metrics that could not be had, each once, with the arms that lack them.
+    fn absences(&self) -> Vec<String> {
+        let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+        for cell in self.cells() {
+            for (name, why) in &cell.absent {
+                let arms = reasons.entry((name, why)).or_default();
+                if !arms.contains(&cell.arm.as_str()) {
+                    arms.push(&cell.arm);
+                }
+            }
+        }
+        let told = reasons.iter().map(|((name, why), arms)| {
+            let whose = if arms.len() < self.arms.len() {
+                format!(" of {}", arms.join(", "))
+            } else {
+                String::new()
+            };
+            format!("{name}{whose} is absent: {}.", printable(why))
+        });
+        told.collect()
     }
 
     /// Head of the first column; a grid of one point has its name there.

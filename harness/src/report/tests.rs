@@ -505,3 +505,123 @@ fn points_come_from_the_plan_in_the_order_of_the_definition() {
         .collect();
     assert_eq!(sizes, ["1MiB", "2MiB", "4MiB"]);
 }
+
+const MEMORY: &str = r#"
+id = "e"
+title = "For tests"
+analysis = "None."
+[[grid]]
+name = "kept"
+workload = "walker"
+params = { mode = ["list", "vec2x"], corpus = "text", size = "16MiB" }
+arms = ["system", "bump", "null"]
+protocols = ["memory"]
+"#;
+
+/// Memory of `arm` in a mode, in KiB: at each phase, peak and peak live.
+fn resident(arm: &str, mode: &str, kib: [u64; 6]) -> Trial {
+    let names = [
+        "rss_gross.start",
+        "rss.full",
+        "rss.empty",
+        "rss.trimmed",
+        "peak_bytes",
+        "peak_live_bytes",
+    ];
+    let trial = [("mode", mode), ("corpus", "text"), ("size", "16MiB")]
+        .iter()
+        .fold(Trial::memory("kept", arm), |t, (name, value)| {
+            t.param(name, value)
+        });
+    let figures = names.iter().zip(kib);
+    figures.fold(trial.metric("rss.start", 0), |t, (name, kib)| {
+        t.metric(name, kib << 10)
+    })
+}
+
+fn memory_tables(records: &[TrialRecord]) -> Vec<Table> {
+    let experiment = Experiment::parse(MEMORY, "e.toml").expect("good");
+    let (summary, run) = (Summary::new(records), AsRun::as_defined(&experiment, false));
+    Report::new(&experiment, &summary, &run).tables()
+}
+
+#[test]
+fn a_table_of_memory() {
+    let unavailable = Outcome::Unavailable {
+        why: "it has no memory figures".to_owned(),
+    };
+    let mut bump = resident(
+        "bump",
+        "list",
+        [2048, 40 << 10, 40 << 10, 0, 40 << 10, 25 << 10],
+    )
+    .absent("rss.trimmed", "no call")
+    .ok();
+    bump.metrics.remove("rss.trimmed");
+    let records = [
+        resident(
+            "system",
+            "list",
+            [1024, 30 << 10, 512, 0, 32 << 10, 25 << 10],
+        )
+        .ok(),
+        bump,
+        resident("null", "list", [0; 6]).end(unavailable),
+        resident(
+            "system",
+            "vec2x",
+            [1024, 16 << 10, 0, 0, 16 << 10, 32 << 10],
+        )
+        .ok(),
+    ];
+    let tables = memory_tables(&records);
+    assert_eq!(tables.len(), 1);
+    let table = &tables[0];
+    assert_eq!(table.name, "e.kept.memory");
+    assert_eq!(
+        table.header.join(" "),
+        "mode arm start full empty trimmed peak peak overhead"
+    );
+    assert_eq!(
+        table.rows[0].join("; "),
+        "list; system; 1.00 MiB; 30.0 MiB; 512 KiB; 0 B; 32.0 MiB; 1.28"
+    );
+    assert_eq!(table.rows[1][5..], ["absent", "40.0 MiB", "1.60"]);
+    assert!(
+        table.rows[2][2..]
+            .iter()
+            .all(|entry| entry == "unavailable")
+    );
+    assert_eq!(
+        table.rows[3][7], "0.500",
+        "what is asked for and not touched"
+    );
+    assert!(table.rows[4][2..].iter().all(|entry| entry == "-"));
+    let notes = table.notes.join(" ");
+    for said in [
+        "rss.trimmed of bump is absent: no call.",
+        "null: unavailable: it has no memory figures.",
+        "bump is a limit",
+        "null is a limit",
+    ] {
+        assert!(notes.contains(said), "{said}: {notes}");
+    }
+}
+
+#[test]
+fn different_huge_pages_are_no_table() {
+    let at = |arm: &str, child: &str| {
+        let figures = [1024, 2048, 0, 0, 2048, 2048];
+        resident(arm, "list", figures).thp(child, "always").ok()
+    };
+    let same = [at("system", "off"), at("bump", "off")];
+    assert_eq!(memory_tables(&same)[0].header[0], "mode");
+    let tables = memory_tables(&[at("system", "off"), at("bump", "on")]);
+    let [table] = &tables[..] else {
+        panic!("{tables:?}")
+    };
+    assert_eq!(table.name, "e.kept.memory");
+    assert_eq!(table.header, ["arm", "transparent huge pages"]);
+    assert_eq!(table.rows[0], ["bump", "on (machine: always)"]);
+    assert!(table.notes[0].contains("not compared"), "{:?}", table.notes);
+}

@@ -144,17 +144,7 @@ fn plain(cell: &Cell) -> String {
     match (&cell.state, cell.metrics.get(METRIC)) {
         (CellState::Ok, Some(metric)) => size::approx_seconds(metric.median),
         (CellState::Ok, None) => "absent".to_owned(),
-        (state, _) => short(state).to_owned(),
-    }
-}
-
-fn short(state: &CellState) -> &'static str {
-    match state {
-        CellState::Ok => "unpaired",
-        CellState::TimedOut { .. } => "timed out",
-        CellState::Failed { .. } => "failed",
-        CellState::WrongChecksum { .. } => "WRONG",
-        CellState::Unavailable { .. } => "unavailable",
+        (state, _) => state.short().to_owned(),
     }
 }
 
@@ -189,7 +179,8 @@ fn unpaired(cell: &Cell, base: Option<&Cell>) -> String {
                 three_digits(*after_ms as f64 * 1e6 / median)
             )
         }
-        (state, _) => short(state).to_owned(),
+        (CellState::Ok, None) => "unpaired".to_owned(),
+        (state, _) => state.short().to_owned(),
     }
 }
 

@@ -4,6 +4,7 @@ pub mod env;
 pub mod folder;
 pub mod gate;
 pub mod interrupt;
+pub mod memory;
 pub mod progress;
 pub mod spawn;
 
@@ -13,10 +14,12 @@ use crate::probe::{machine, strace};
 use crate::record::{Outcome, TrialRecord};
 use crate::size;
 use crate::trial::{ChildReport, Protocol, SCHEMA, SUITE_FACT, TrialSpec};
+use crate::workloads;
 use folder::{Appender, FolderError};
 use gate::Passage;
+use memory::Observed;
 use progress::Progress;
-use spawn::{Ended, Start};
+use spawn::{Ended, Seen, Start};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -316,8 +319,12 @@ impl<'p> Run<'p> {
             .duration_since(UNIX_EPOCH)
             .map_or(0, |time| time.as_secs());
         let clock = Instant::now();
-        let ended = spawn::run(&start);
+        let seen = spawn::run(&start);
         record.child_ms = clock.elapsed().as_millis() as u64;
+        let (ended, memory) = match seen {
+            Ok(Seen { ended, memory }) => (Ok(ended), memory),
+            Err(why) => (Err(why), None),
+        };
         match ended {
             Err(why) => {
                 record.outcome = Outcome::Failed {
@@ -354,6 +361,7 @@ impl<'p> Run<'p> {
             }
         }
         let _ = std::fs::remove_file(log);
+        tell_memory(&mut record, memory);
         Some(record)
     }
 
@@ -368,6 +376,7 @@ impl<'p> Run<'p> {
         }
         record.outcome = report.outcome;
         record.metrics.extend(report.metrics);
+        record.absent.extend(report.absent);
         record.files = report.files;
         record.skipped = report.skipped;
         record.checksum_ops = report.checksum_ops;
@@ -432,6 +441,17 @@ impl<'p> Run<'p> {
     }
 }
 
+/// Adds what was seen of the child's memory, if the child came so far as to be measured.
+fn tell_memory(record: &mut TrialRecord, memory: Option<Observed>) {
+    let ran = !matches!(record.outcome, Outcome::Unavailable { .. });
+    if let (Some(memory), Ok(workload), true) = (memory, workloads::find(&record.workload), ran) {
+        // The child's own reasons say more.
+        let reasons = std::mem::take(&mut record.absent);
+        memory.tell(record, workload.all_phases());
+        record.absent.extend(reasons);
+    }
+}
+
 fn shown(sum: &Option<String>) -> &str {
     sum.as_deref().unwrap_or("nothing")
 }
@@ -455,6 +475,7 @@ fn blank(plan: &Plan, trial: &PlannedTrial) -> TrialRecord {
         outcome: Outcome::Ok,
         metrics: BTreeMap::new(),
         absent: BTreeMap::new(),
+        series: BTreeMap::new(),
         files: Vec::new(),
         skipped: BTreeMap::new(),
         checksum_ops: None,

@@ -1,14 +1,17 @@
 //! One child: started, watched, timed out, collected. Nothing else in the harness starts a trial.
 
 use super::interrupt;
+use super::memory::{Observed, Watch};
 use crate::probe::limits;
-use crate::trial::{ChildReport, SuiteReport, TrialSpec};
+use crate::trial::{ChildReport, Protocol, SuiteReport, TrialSpec};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -54,12 +57,22 @@ pub struct Start<'a> {
     pub hard_limit: Duration,
 }
 
-/// Runs one child to its end.
+/// What came of one child.
+#[derive(Debug)]
+pub struct Seen {
+    /// How it ended.
+    pub ended: Ended<ChildReport>,
+    /// Its memory, seen from outside: under the memory protocol alone.
+    pub memory: Option<Observed>,
+}
+
+/// Runs one child to its end. Under the memory protocol the child's standard input is a socket, by which it tells its
+/// phases after it has read its orders; else it is a pipe.
 ///
 /// # Errors
 /// If it cannot be started at all.
-pub fn run(start: &Start) -> io::Result<Ended<ChildReport>> {
-    let mut command = match &start.tracer {
+pub fn run(start: &Start) -> io::Result<Seen> {
+    let command = match &start.tracer {
         Some((strace, arguments)) => {
             let mut command = Command::new(strace);
             command.args(arguments).arg(start.child);
@@ -67,8 +80,13 @@ pub fn run(start: &Start) -> io::Result<Ended<ChildReport>> {
         }
         None => Command::new(start.child),
     };
-    let orders = serde_json::to_vec(start.spec)?;
-    to_its_end(&mut command, start.environment, &orders, start.hard_limit)
+    // A line, because the socket of a memory trial stays open after it.
+    let mut orders = serde_json::to_vec(start.spec)?;
+    orders.push(b'\n');
+    let watched = start.spec.protocol == Protocol::Memory;
+    let hard_limit = start.hard_limit;
+    let (ended, memory) = to_its_end(command, start.environment, &orders, hard_limit, watched)?;
+    Ok(Seen { ended, memory })
 }
 
 /// Has a child ask the behaviour suite of its heap.
@@ -82,20 +100,29 @@ pub fn suite(
 ) -> io::Result<Ended<SuiteReport>> {
     let mut command = Command::new(child);
     command.arg(crate::child::suite::OPTION);
-    to_its_end(&mut command, environment, b"", hard_limit)
+    to_its_end(command, environment, b"", hard_limit, false).map(|(ended, _)| ended)
 }
 
+/// Standard input is a socket if the child's memory is `watched`, else a pipe.
 fn to_its_end<R: DeserializeOwned>(
-    command: &mut Command,
+    mut command: Command,
     environment: &BTreeMap<String, String>,
     orders: &[u8],
     hard_limit: Duration,
-) -> io::Result<Ended<R>> {
+    watched: bool,
+) -> io::Result<(Ended<R>, Option<Observed>)> {
+    let (stdin, sockets) = if watched {
+        let (ours, theirs) = UnixStream::pair()?;
+        let shared = ours.try_clone()?;
+        (Stdio::from(OwnedFd::from(theirs)), Some((ours, shared)))
+    } else {
+        (Stdio::piped(), None)
+    };
     // Neither a child nor its tracer may outlive a harness that is killed.
-    let mut child = limits::dies_with_us(command)
+    let mut child = limits::dies_with_us(&mut command)
         .env_clear()
         .envs(environment)
-        .stdin(Stdio::piped())
+        .stdin(stdin)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         // A group of its own: it can be killed with whatever it started, and Ctrl-C reaches the harness alone.
@@ -105,6 +132,12 @@ fn to_its_end<R: DeserializeOwned>(
     if let Some(mut stdin) = child.stdin.take() {
         let _ = stdin.write_all(orders);
     }
+    // With the command goes our copy of the child's end.
+    drop(command);
+    let observed = sockets.map(|(mut ours, shared)| {
+        let _ = ours.write_all(orders);
+        Watch::new(child.id(), ours, shared)
+    });
     let out = child
         .stdout
         .take()
@@ -119,11 +152,12 @@ fn to_its_end<R: DeserializeOwned>(
     let status = child.wait()?;
     let text = |gathering: Option<Gathering>| gathering.map(Gathering::taken).unwrap_or_default();
     let (out, err) = (text(out), text(err));
-    Ok(match watched {
+    let ended = match watched {
         Watched::Exited => read(status, &out, &err),
         Watched::Late => Ended::Hung,
         Watched::Interrupted => Ended::Interrupted,
-    })
+    };
+    Ok((ended, observed.map(Watch::end)))
 }
 
 /// What a finished child's status and words amount to.

@@ -8,6 +8,7 @@
 use super::WorkloadDef;
 use super::params::{self, Kind, ParamDef};
 use crate::arms::ArmDef;
+use crate::child::phases::START;
 use crate::child::session::{Session, Stop};
 use crate::trial::Params;
 use contract::{Block, Driver, Heap, Mode};
@@ -37,6 +38,7 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
             what: "bytes added by each realloc",
         },
     ],
+    phases: &["full"],
     check: |_| Ok(()),
     footprint,
 };
@@ -95,6 +97,7 @@ pub(super) fn run<H: Heap, M: Mode>(
         0
     });
 
+    session.phase(START)?;
     session.start();
     let ended = grow(
         driver,
@@ -115,6 +118,7 @@ pub(super) fn run<H: Heap, M: Mode>(
     session.found.reached_bytes = reached;
     session.found.ops = reached / step as u64;
     if ended.is_ok() {
+        session.phase("full")?;
         session.contents_of(
             expected(step, steps).digest().wrapping_mul(blocks as u64),
             |sum| {
@@ -131,7 +135,8 @@ pub(super) fn run<H: Heap, M: Mode>(
         driver.free(block);
     }
     session.stop();
-    ended
+    ended?;
+    session.emptied(driver)
 }
 
 /// The first multiple of `of` after `i`.

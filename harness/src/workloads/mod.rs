@@ -7,6 +7,7 @@ pub mod params;
 pub mod walker;
 
 use crate::arms::ArmDef;
+use crate::child::phases::{EMPTY, START, TRIMMED};
 use crate::child::session::{Session, Stop};
 use crate::nearest::suggest;
 use crate::trial::Params;
@@ -22,6 +23,9 @@ pub struct WorkloadDef {
     pub what: &'static str,
     /// Parameters.
     pub params: &'static [ParamDef],
+    /// Its own phases, in order, each told to the session once: between `start`, before the measured region, and
+    /// `empty`, when everything is freed.
+    pub phases: &'static [&'static str],
     /// What single parameters cannot say: which exclude each other or need each other.
     pub check: fn(&Params) -> Result<(), BadParam>,
     /// Bytes that one trial needs at most, the child's own tables and input included.
@@ -30,6 +34,18 @@ pub struct WorkloadDef {
 
 /// Every workload, in the order of lists.
 pub static WORKLOADS: &[WorkloadDef] = &[walker::WORKLOAD, growth::WORKLOAD];
+
+/// Every phase of any workload, in the order in which reports show them.
+pub fn phases() -> Vec<&'static str> {
+    let mut all = vec![START];
+    for name in WORKLOADS.iter().flat_map(|workload| workload.phases) {
+        if !all.contains(name) {
+            all.push(*name);
+        }
+    }
+    all.extend([EMPTY, TRIMMED]);
+    all
+}
 
 /// Runs the workload `id` once under `driver`.
 ///
@@ -84,6 +100,12 @@ impl WorkloadDef {
         }
         (self.check)(&resolved)?;
         Ok(resolved)
+    }
+
+    /// Every phase at which a memory trial is read, in order.
+    pub fn all_phases(&self) -> impl Iterator<Item = &'static str> {
+        let own = self.phases.iter().copied();
+        [START].into_iter().chain(own).chain([EMPTY, TRIMMED])
     }
 
     /// The parameter `name`.

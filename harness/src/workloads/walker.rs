@@ -9,6 +9,7 @@
 use super::WorkloadDef;
 use super::params::{self, BadParam, Kind, ParamDef};
 use crate::arms::ArmDef;
+use crate::child::phases::START;
 use crate::child::session::{Session, Stop};
 use crate::input::corpus::Corpus;
 use crate::input::{lines, tree};
@@ -55,6 +56,7 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
             what: "a file that takes longer is given up and counted; 0s is no limit",
         },
     ],
+    phases: &["full"],
     check,
     footprint,
 };
@@ -120,6 +122,7 @@ pub(super) fn run<H: Heap, M: Mode>(
     let mut walk = Walk {
         mode: params.get("mode").cloned().unwrap_or_default(),
         file_limit_ns: params::duration(params, "file-limit").map(|limit| limit.as_nanos() as u64),
+        begun: false,
         lengths: Vec::new(),
         kept: Vec::new(),
     };
@@ -132,7 +135,10 @@ pub(super) fn run<H: Heap, M: Mode>(
             let mut text = Mapping::new(params::bytes(params, "size") as usize)
                 .map_err(|why| Stop::Input(format!("cannot map the input: {why}")))?;
             kind.fill(seed, text.as_mut_slice());
-            walk.file(&format!("corpus:{kind}"), text.as_slice(), driver, session)
+            let name = format!("corpus:{kind}");
+            let largest = true;
+            walk.file(&name, text.as_slice(), largest, driver, session)?;
+            session.emptied(driver)
         }
         Some(root) => walk.tree(Path::new(root), driver, session),
     }
@@ -142,6 +148,8 @@ pub(super) fn run<H: Heap, M: Mode>(
 struct Walk {
     mode: String,
     file_limit_ns: Option<u64>,
+    /// The first file has come to its first line.
+    begun: bool,
     /// Length of each line of the current file.
     lengths: Vec<u32>,
     /// Room for the handles of kept lines.
@@ -162,6 +170,8 @@ impl Walk {
         // One file that runs out of memory or time does not end the walk, as it did not in 2007; the trial remembers
         // the first such ending.
         let mut ended = Ok(());
+        let most = found.files.iter().map(|file| file.size).max();
+        let mut full = false;
         for file in &found.files {
             let read = match found.read(file, room.as_mut_slice()) {
                 Ok(read) => read,
@@ -174,7 +184,10 @@ impl Walk {
                 session.skip("changed-while-read");
             }
             let name = file.path.to_string_lossy();
-            match self.file(&name, &room.as_slice()[..read.bytes], driver, session) {
+            let largest = !full && Some(file.size) == most;
+            full |= largest;
+            let text = &room.as_slice()[..read.bytes];
+            match self.file(&name, text, largest, driver, session) {
                 Err(stop @ Stop::TrialTimedOut(_)) => return Err(stop),
                 Err(stop) => ended = ended.and(Err(stop)),
                 Ok(()) => {}
@@ -197,14 +210,17 @@ impl Walk {
                 root.display()
             )));
         }
-        ended
+        ended?;
+        session.emptied(driver)
     }
 
-    /// Reads one file in: its lines are known and its pages are in memory; now the clock runs.
+    /// Reads one file in: its lines are known and its pages are in memory; now the clock runs. The phase `full` is
+    /// that of the `largest`.
     fn file<H: Heap, M: Mode>(
         &mut self,
         name: &str,
         text: &[u8],
+        largest: bool,
         driver: &mut Driver<H, M>,
         session: &mut Session,
     ) -> Result<(), Stop> {
@@ -212,10 +228,14 @@ impl Walk {
             .map_err(|why| Stop::Input(format!("{name}: {why}")))?;
         let mut kept = std::mem::take(&mut self.kept);
         kept.reserve(self.lengths.len());
+        if !std::mem::replace(&mut self.begun, true) {
+            session.phase(START)?;
+        }
         let this = File {
             name,
             text,
             lengths: &self.lengths,
+            largest,
             limit_ns: self.file_limit_ns,
         };
         match self.mode.as_str() {
@@ -256,6 +276,7 @@ struct File<'a> {
     name: &'a str,
     text: &'a [u8],
     lengths: &'a [u32],
+    largest: bool,
     limit_ns: Option<u64>,
 }
 
@@ -275,6 +296,9 @@ impl File<'_> {
         let reached = self.text.len() - lines.bytes();
 
         if ended.is_ok() {
+            if self.largest {
+                session.phase("full")?;
+            }
             session.contents_of(xxh3_64(self.text), |sum| {
                 let mut hash = Xxh3Default::new();
                 keeper.read(driver, |bytes| hash.update(bytes));
