@@ -162,9 +162,14 @@ fn no_child_outlives_a_killed_run() {
     after(&mut child, 1);
     let by = Instant::now() + Duration::from_secs(20);
     let hanging = loop {
+        // One that has settled: it asks to end with its parent before it asks to be the first to be killed.
+        let settled = |pid: &u32| {
+            fs::read_to_string(format!("/proc/{pid}/oom_score_adj"))
+                .is_ok_and(|badness| badness.trim() == "1000")
+        };
         let found = descendants(child.id())
             .into_iter()
-            .find(|pid| name(*pid).as_deref() == Some("child_faulty"));
+            .find(|pid| name(*pid).as_deref() == Some("child_faulty") && settled(pid));
         if let Some(pid) = found {
             break pid;
         }

@@ -51,10 +51,13 @@ pub fn main(arms: &[Held]) -> ExitCode {
     let held = |name: &str| arms.iter().find(|held| held.arm == name);
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => {
-            let report = orders().map(|spec| match held(&spec.arm) {
-                Some(held) => (held.trial)(&spec),
-                None => failed(format!("this child does not hold the arm {}", spec.arm)),
-            });
+            // First of all, so that there is hardly a moment in which the harness could end unnoticed.
+            let report = settle_alone()
+                .and_then(|()| orders())
+                .map(|spec| match held(&spec.arm) {
+                    Some(held) => (held.trial)(&spec),
+                    None => failed(format!("this child does not hold the arm {}", spec.arm)),
+                });
             match report.and_then(|report| answer(&report)) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(why) => refuse(&why),
@@ -239,7 +242,6 @@ fn settle_alone() -> Result<(), String> {
 
 /// Settles what the process is before the heap is opened.
 fn settle(spec: &TrialSpec, facts: &mut BTreeMap<String, String>) -> Result<(), String> {
-    settle_alone()?;
     // Before anything is set: what the process that started the harness has left to it.
     let inherited = limits::thp_disabled()
         .map_err(|why| format!("cannot read transparent huge pages: {why}"))?;
