@@ -27,7 +27,7 @@ const OWN_KNOBS: [&str; 2] = ["backing", "aligned"];
 /// Invariant SOLE: the state of the variant's copy of the file belongs to the one heap that is open, and that heap
 /// stays on its thread: `V::taken()` is held, and the type is neither `Send` nor `Sync`.
 ///
-/// Invariant HOOKED: while the file's hook for its backing points at a [`Backed`], that is the one in this heap's box,
+/// Invariant HOOKED: while the file's hook for its backing points at a `Backed`, that is the one in this heap's box,
 /// which lives until the hook is put back.
 ///
 /// When the heap is dropped, its arenas and its bookkeeping are given back, and the variant can be opened anew.
