@@ -10,7 +10,7 @@ use std::io;
 
 /// Bytes to map for `len` bytes of the child's own: whole OS pages, and never a multiple of 2 MiB.
 ///
-/// Since Linux 6.7 the kernel aligns an anonymous mapping whose length is a multiple of 2 MiB to 2 MiB, even where
+/// Linux (seen on 6.18) aligns an anonymous mapping whose length is a multiple of 2 MiB to 2 MiB, even where
 /// transparent huge pages are off, and so leaves a hole above it. A block of the heap under test that grows by mremap
 /// would then go to and fro between that hole and the space below: 226 moves to 16 MiB were counted where the same
 /// growth makes 7 without a hole. The child's own mappings must not do that to the heap it measures.
