@@ -1,83 +1,8 @@
 //! The record: all that one trial yields, one JSON line in `records.jsonl`.
 
-use crate::trial::{Params, Protocol, Receipt, Thp};
+use crate::trial::{FileRow, Outcome, Params, Protocol, Receipt, Thp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// How a trial ended. Every ending is a record: "did not finish" is a finding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Outcome {
-    /// Finished.
-    #[default]
-    Ok,
-    /// The child crashed, said something unreadable, or its allocator ran out of memory.
-    Failed {
-        /// Signal that ended it, if one did.
-        signal: Option<i32>,
-        /// What happened, in words.
-        message: String,
-    },
-    /// Stopped at its time limit. Counts gathered until then are kept in the metrics.
-    TimedOut {
-        /// Milliseconds of the limit.
-        after_ms: u64,
-    },
-    /// Not run, because this cell timed out in an earlier block.
-    Skipped {
-        /// Milliseconds of the limit that it ran into.
-        after_ms: u64,
-        /// In which block.
-        block: u32,
-    },
-    /// Finished, but with other checksums than the rest of its cell's group.
-    WrongChecksum {
-        /// What was expected and what came.
-        message: String,
-    },
-    /// Could not be run here.
-    Unavailable {
-        /// Why, and what would change that.
-        why: String,
-    },
-}
-
-impl Outcome {
-    /// The kind's name as in the record.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Outcome::Ok => "ok",
-            Outcome::Failed { .. } => "failed",
-            Outcome::TimedOut { .. } => "timed-out",
-            Outcome::Skipped { .. } => "skipped",
-            Outcome::WrongChecksum { .. } => "wrong-checksum",
-            Outcome::Unavailable { .. } => "unavailable",
-        }
-    }
-}
-
-/// One file that the walker read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FileRow {
-    /// Path under the root, lossily where it is not UTF-8.
-    pub path: String,
-    /// Bytes read.
-    pub bytes: u64,
-    /// Lines read.
-    pub lines: u64,
-    /// `ok`, `timed-out` or `out-of-memory`.
-    pub ended: String,
-    /// Bytes of it that were accumulated before it ended.
-    pub reached_bytes: u64,
-    /// Wall nanoseconds from its first line to its last free.
-    pub wall_ns: u64,
-    /// Blocks moved by realloc (census only).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub realloc_moves: Option<u64>,
-    /// Bytes in them (census only).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub moved_bytes: Option<u64>,
-}
 
 /// All that a trial yields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

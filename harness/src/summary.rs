@@ -3,9 +3,9 @@
 //! Nothing is thrown away: every raw sample stays, with its block. What a trial measured before it was stopped or
 //! failed is kept apart ([`SetAside`]) and never mixed with samples of finished trials.
 
-use crate::record::{Outcome, TrialRecord};
+use crate::record::TrialRecord;
 use crate::size;
-use crate::trial::{Params, Protocol, Receipt};
+use crate::trial::{Outcome, Params, Protocol, Receipt};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Records made up for tests, with a fresh trial number each.
 
-use crate::record::{Outcome, TrialRecord};
-use crate::trial::{Protocol, SCHEMA, Thp};
+use crate::record::TrialRecord;
+use crate::trial::{Outcome, Protocol, SCHEMA, Thp};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -6,7 +6,8 @@
 mod common;
 
 use common::{Ran, definition, err, metric};
-use heaplab::record::{Outcome, TrialRecord};
+use heaplab::record::TrialRecord;
+use heaplab::trial::Outcome;
 use std::fs;
 
 const WALKER_MODES: [&str; 6] = ["concat", "concat-copy", "list", "vec2x", "chunks", "join"];

@@ -4,8 +4,7 @@ mod common;
 
 use common::{ask, obmalloc_missing, spec};
 use heaplab::arms::{ARMS, Arm, Takes};
-use heaplab::record::Outcome;
-use heaplab::trial::{ChildReport, TrialSpec};
+use heaplab::trial::{ChildReport, Outcome, TrialSpec};
 
 fn outcome(child: &str, spec: &TrialSpec) -> Outcome {
     let output = ask(child, &serde_json::to_vec(spec).expect("JSON"));

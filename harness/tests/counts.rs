@@ -4,7 +4,8 @@ mod common;
 
 use common::{Ran, definition, err, metric};
 use heaplab::arms::ARMS;
-use heaplab::record::{Outcome, TrialRecord};
+use heaplab::record::TrialRecord;
+use heaplab::trial::Outcome;
 
 /// Every arm that is built in, as TOML.
 fn every_arm() -> String {

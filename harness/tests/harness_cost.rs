@@ -9,8 +9,7 @@
 use heaplab::SOURCE_HASH;
 use heaplab::input::corpus::Corpus;
 use heaplab::input::lines;
-use heaplab::record::Outcome;
-use heaplab::trial::{ChildReport, Params, Protocol, SCHEMA, Thp, TrialSpec};
+use heaplab::trial::{ChildReport, Outcome, Params, Protocol, SCHEMA, Thp, TrialSpec};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};

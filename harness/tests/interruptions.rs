@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Ran, definition, err, heaplab, out, records};
-use heaplab::record::Outcome;
+use heaplab::trial::Outcome;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -4,9 +4,9 @@ mod common;
 
 use common::{Ran, definition, err, metric, out, said, spec};
 use heaplab::probe::limits;
-use heaplab::record::{Outcome, TrialRecord};
+use heaplab::record::TrialRecord;
 use heaplab::run::spawn::{self, Ended, Start};
-use heaplab::trial::{Protocol, Thp};
+use heaplab::trial::{Outcome, Protocol, Thp};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::CommandExt;

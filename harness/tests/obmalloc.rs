@@ -4,7 +4,8 @@
 mod common;
 
 use common::{Ran, definition, err, metric, obmalloc_missing, said};
-use heaplab::record::{Outcome, TrialRecord};
+use heaplab::record::TrialRecord;
+use heaplab::trial::Outcome;
 
 /// One block grown to a mebibyte under each of `arms`, counted.
 fn grown(arms: &[&str]) -> Vec<TrialRecord> {

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Ran, definition, err, metric};
-use heaplab::record::Outcome;
+use heaplab::trial::Outcome;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 

@@ -4,8 +4,8 @@
 mod common;
 
 use common::{Ran, definition, err, heaplab, metric, out};
-use heaplab::record::{Outcome, TrialRecord};
-use heaplab::trial::SUITE_FACT;
+use heaplab::record::TrialRecord;
+use heaplab::trial::{Outcome, SUITE_FACT};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

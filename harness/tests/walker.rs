@@ -4,7 +4,8 @@
 mod common;
 
 use common::{Ran, definition, err, metric};
-use heaplab::record::{Outcome, TrialRecord};
+use heaplab::record::TrialRecord;
+use heaplab::trial::Outcome;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

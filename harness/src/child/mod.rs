@@ -11,8 +11,7 @@ pub mod session;
 pub mod suite;
 
 use crate::probe::limits;
-use crate::record::Outcome;
-use crate::trial::{ChildReport, Protocol, Receipt, SCHEMA, Thp, TrialSpec};
+use crate::trial::{ChildReport, Outcome, Protocol, Receipt, SCHEMA, Thp, TrialSpec};
 use crate::{SOURCE_HASH, workloads};
 use contract::{Arm, Canary, Counted, Driver, Heap, Mode, Plain, Refused};
 use phases::Phases;

@@ -3,7 +3,7 @@
 use super::phases::{self, Phases};
 use crate::probe::usage::Usage;
 use crate::probe::{clock, limits, markers};
-use crate::record::{FileRow, Outcome};
+use crate::trial::{FileRow, Outcome};
 use contract::{Driver, Heap, Mode, OutOfMemory};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

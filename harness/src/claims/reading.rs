@@ -1,9 +1,9 @@
 //! What one cell says of one expression: the values by block, or why there are none.
 
 use crate::metric::{Exactness, Expression};
-use crate::record::Outcome;
 use crate::stats::sample::median_in_place;
 use crate::summary::{Cell, CellState, Summary, printable};
+use crate::trial::Outcome;
 use std::collections::BTreeMap;
 
 /// The values of an expression in one cell.

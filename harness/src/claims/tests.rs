@@ -1,9 +1,9 @@
 //! Each kind of check: holding, not holding, and not decidable.
 
 use super::*;
-use crate::record::{Outcome, TrialRecord};
+use crate::record::TrialRecord;
 use crate::synthetic::Trial;
-use crate::trial::Receipt;
+use crate::trial::{Outcome, Receipt};
 
 const MIB: u64 = 1 << 20;
 

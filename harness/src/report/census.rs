@@ -2,9 +2,9 @@
 
 use super::{Table, View};
 use crate::metric::{Exactness, Expression};
-use crate::record::Outcome;
 use crate::size::{self, three_digits};
 use crate::summary::{Cell, CellState};
+use crate::trial::Outcome;
 
 pub(super) fn table(view: &View<'_>) -> Table {
     let mut header = vec![view.row_head()];

@@ -1,7 +1,7 @@
 //! Every sample as CSV in long form: one value a line, a column for each parameter that any cell has.
 
-use crate::record::Outcome;
 use crate::summary::{Cell, Summary};
+use crate::trial::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The columns after the parameters and before them.

@@ -2,10 +2,10 @@
 
 use super::{Table, View, is_second, params_text};
 use crate::metric;
-use crate::record::{FileRow, TrialRecord};
+use crate::record::TrialRecord;
 use crate::size::{self, counted, three_digits};
 use crate::stats::sample::Sample;
-use crate::trial::{Params, Protocol};
+use crate::trial::{FileRow, Params, Protocol};
 use std::collections::BTreeMap;
 
 /// So many files are shown.

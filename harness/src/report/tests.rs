@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::experiment::OneOrMany;
-use crate::record::Outcome;
 use crate::synthetic::Trial;
-use crate::trial::Receipt;
+use crate::trial::{Outcome, Receipt};
 
 pub(super) fn sample_table() -> Table {
     let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
