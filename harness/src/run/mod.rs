@@ -6,6 +6,7 @@ pub mod gate;
 pub mod interrupt;
 pub mod memory;
 pub mod progress;
+pub mod receipt;
 pub mod spawn;
 
 use crate::arms::Arm;
