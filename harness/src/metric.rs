@@ -256,6 +256,34 @@ const RSS: &str = "rss.";
 const RSS_GROSS: &str = "rss_gross.";
 const PEAKS: [&str; 2] = ["peak_bytes", "peak_gross_bytes"];
 
+/// What stands in the books at a phase: `NAME.PHASE`. The census tells it, and memory trials do too.
+const AT_PHASES: &[&str] = &[
+    "live_bytes",
+    "arenas_total",
+    "arenas_reclaimed",
+    "arenas_highwater",
+    "arenas_current",
+    "arena_bytes",
+];
+
+/// Live bytes, which are told at phases alone.
+const LIVE: Metric = metric(
+    "live_bytes.PHASE",
+    "bytes",
+    DecidedBy::Workload,
+    "Bytes in live blocks at that phase, as they were requested.",
+);
+
+/// The metric that is read at a phase, if `name` is one.
+fn at_a_phase(name: &str) -> Option<Metric> {
+    let (base, phase) = name.split_once('.')?;
+    if !AT_PHASES.contains(&base) || !workloads::phases().contains(&phase) {
+        return None;
+    }
+    let found = TABLE.iter().find(|metric| metric.name == base);
+    Some(found.copied().unwrap_or(LIVE))
+}
+
 /// A name that is no metric.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownMetric {
@@ -265,12 +293,14 @@ pub struct UnknownMetric {
 
 impl fmt::Display for UnknownMetric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = AT_PHASES.iter().map(|name| format!("{name}."));
         let phases: Vec<String> = [RSS, RSS_GROSS]
-            .iter()
+            .map(str::to_owned)
+            .into_iter()
+            .chain(at)
             .flat_map(|prefix| {
-                workloads::phases()
-                    .into_iter()
-                    .map(move |p| format!("{prefix}{p}"))
+                let phases = workloads::phases().into_iter();
+                phases.map(move |phase| format!("{prefix}{phase}"))
             })
             .collect();
         let fixed = TABLE.iter().map(|m| m.name).chain(["sys.NAME"]);
@@ -309,6 +339,9 @@ pub fn lookup(name: &str) -> Result<Metric, UnknownMetric> {
             DecidedBy::System,
             "Anonymous resident memory of the whole child at that phase.",
         ));
+    }
+    if let Some(found) = at_a_phase(name) {
+        return Ok(found);
     }
     match name.strip_prefix("sys.") {
         Some(call)
@@ -407,9 +440,9 @@ impl Expression {
         };
         let elsewhere = !of.contains(&Protocol::Census);
         let in_time_too = self.names().all(|name| IN_TIME_TOO.contains(&name));
-        let in_memory_too = self
-            .names()
-            .all(|name| IN_TIME_TOO.contains(&name) || name == IN_MEMORY_TOO);
+        let in_memory_too = self.names().all(|name| {
+            IN_TIME_TOO.contains(&name) || name == IN_MEMORY_TOO || at_a_phase(name).is_some()
+        });
         if self.is_time() || (elsewhere && in_time_too && of.contains(&Protocol::Time)) {
             Protocol::Time
         } else if self.names().any(resident)

@@ -79,6 +79,8 @@ pub struct Found {
     pub reached_bytes: u64,
     /// Steps of the workload: lines or appends.
     pub ops: u64,
+    /// What was in the books at phases: `NAME.PHASE`.
+    pub at_phases: BTreeMap<String, u64>,
     /// Sum of the hashes of what was put in; `None` as long as nothing was hashed.
     pub input_hash: Option<u64>,
     /// Sum of the hashes of what was read back.
@@ -195,24 +197,55 @@ impl Session {
         }
     }
 
+    /// As [`Session::phase`], and keeps what driver and heap have in their books at that moment: `live_bytes.PHASE`, and
+    /// each further figure of the heap's as `NAME.PHASE`.
+    ///
+    /// # Errors
+    /// As [`Session::phase`].
+    pub fn reached<H: Heap, M: Mode>(
+        &mut self,
+        name: &str,
+        driver: &Driver<H, M>,
+    ) -> Result<(), Stop> {
+        let live = driver.mode().counts().map(|counts| counts.live_bytes);
+        let live = live.map(|bytes| ("live_bytes", bytes));
+        let told = driver.heap().stats().extra.into_iter().chain(live);
+        let at = told.map(|(metric, value)| (format!("{metric}.{name}"), value));
+        self.found.at_phases.extend(at);
+        self.phase(name)
+    }
+
+    /// Under the memory protocol asks the allocator to give free memory back and then tells the phase `name`; under the
+    /// others nothing happens.
+    ///
+    /// # Errors
+    /// As [`Session::phase`].
+    pub fn trimmed<H: Heap, M: Mode>(
+        &mut self,
+        name: &str,
+        driver: &Driver<H, M>,
+    ) -> Result<(), Stop> {
+        if self.phases.is_none() {
+            return Ok(());
+        }
+        if driver.heap().trim() {
+            return self.reached(name, driver);
+        }
+        self.found.absent.insert(
+            format!("rss.{name}"),
+            "the allocator has no call that gives memory back".to_owned(),
+        );
+        Ok(())
+    }
+
     /// The last two phases: everything is freed; then, under the memory protocol, the allocator is asked to give free
     /// memory back. The input is still to be there, as it was at the start.
     ///
     /// # Errors
     /// As [`Session::phase`].
     pub fn emptied<H: Heap, M: Mode>(&mut self, driver: &Driver<H, M>) -> Result<(), Stop> {
-        self.phase(phases::EMPTY)?;
-        if self.phases.is_none() {
-            return Ok(());
-        }
-        if driver.heap().trim() {
-            return self.phase(phases::TRIMMED);
-        }
-        self.found.absent.insert(
-            format!("rss.{}", phases::TRIMMED),
-            "the allocator has no call that gives memory back".to_owned(),
-        );
-        Ok(())
+        self.reached(phases::EMPTY, driver)?;
+        self.trimmed(phases::TRIMMED, driver)
     }
 
     /// As [`Session::start`], for a file with a limit of its own.

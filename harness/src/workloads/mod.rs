@@ -2,9 +2,17 @@
 //! `unsafe`: they see a [`Driver`] and blocks.
 #![forbid(unsafe_code)]
 
+pub mod dict_retention;
 pub mod growth;
+pub mod million_lists;
+pub mod packing;
 pub mod params;
+pub mod size_shift;
+pub mod survivors;
 pub mod walker;
+
+mod objects;
+mod pointers;
 
 use crate::arms::ArmDef;
 use crate::child::phases::{EMPTY, START, TRIMMED};
@@ -33,7 +41,15 @@ pub struct WorkloadDef {
 }
 
 /// Every workload, in the order of lists.
-pub static WORKLOADS: &[WorkloadDef] = &[walker::WORKLOAD, growth::WORKLOAD];
+pub static WORKLOADS: &[WorkloadDef] = &[
+    walker::WORKLOAD,
+    growth::WORKLOAD,
+    million_lists::WORKLOAD,
+    dict_retention::WORKLOAD,
+    survivors::WORKLOAD,
+    size_shift::WORKLOAD,
+    packing::WORKLOAD,
+];
 
 /// Every phase of any workload, in the order in which reports show them.
 pub fn phases() -> Vec<&'static str> {
@@ -62,6 +78,11 @@ pub fn run<H: Heap, M: Mode>(
     match id {
         "walker" => walker::run(params, seed, driver, session),
         "growth" => growth::run(params, driver, session),
+        "million-lists" => million_lists::run(params, driver, session),
+        "dict-retention" => dict_retention::run(params, driver, session),
+        "survivors" => survivors::run(params, driver, session),
+        "size-shift" => size_shift::run(params, driver, session),
+        "packing" => packing::run(params, seed, driver, session),
         other => Err(Stop::Input(format!(
             "this child knows no workload `{other}`"
         ))),

@@ -8,6 +8,7 @@
 
 use super::WorkloadDef;
 use super::params::{self, BadParam, Kind, ParamDef};
+use super::pointers::Pointers;
 use crate::arms::ArmDef;
 use crate::child::phases::START;
 use crate::child::session::{Session, Stop};
@@ -242,7 +243,7 @@ impl Walk {
             "list" => this.read(
                 List {
                     lines: &mut kept,
-                    table: Table::default(),
+                    table: Pointers::default(),
                 },
                 driver,
                 session,
@@ -252,7 +253,7 @@ impl Walk {
             "join" => {
                 let list = List {
                     lines: &mut kept,
-                    table: Table::default(),
+                    table: Pointers::default(),
                 };
                 this.read(
                     Join {
@@ -488,56 +489,11 @@ impl Keep for ConcatCopy {
     }
 }
 
-/// The pointer vector of a list, in the heap under test, grown by CPython's rule (3.9 and later): about an eighth
-/// more than needed, in fours.
-#[derive(Default)]
-struct Table {
-    vector: Option<Block>,
-    length: usize,
-}
-
-impl Table {
-    const ENTRY: usize = size_of::<u64>();
-
-    /// Entries that the vector gets when it must hold `length`.
-    fn allocated_for(length: usize) -> usize {
-        (length + (length >> 3) + 6) & !3
-    }
-
-    #[inline]
-    fn push<H: Heap, M: Mode>(
-        &mut self,
-        driver: &mut Driver<H, M>,
-        block: &Block,
-    ) -> Result<(), OutOfMemory> {
-        let room = self
-            .vector
-            .as_ref()
-            .map_or(0, |vector| vector.size() / Self::ENTRY);
-        if self.length == room {
-            let bytes = Self::allocated_for(self.length + 1) * Self::ENTRY;
-            match &mut self.vector {
-                Some(vector) => driver.resize(vector, bytes)?,
-                None => self.vector = Some(driver.alloc(bytes)?),
-            }
-        }
-        if let Some(vector) = &mut self.vector {
-            driver.write(
-                vector,
-                self.length * Self::ENTRY,
-                &(block.address() as u64).to_ne_bytes(),
-            );
-        }
-        self.length += 1;
-        Ok(())
-    }
-}
-
 /// `list`: one string a line, and a list of them.
 struct List<'k> {
     /// The handles; the addresses that a real list holds are written into `table`.
     lines: &'k mut Vec<Block>,
-    table: Table,
+    table: Pointers,
 }
 
 impl Keep for List<'_> {
@@ -563,10 +519,7 @@ impl Keep for List<'_> {
         for line in self.lines.drain(..) {
             driver.free(line);
         }
-        self.table
-            .vector
-            .into_iter()
-            .for_each(|block| driver.free(block));
+        self.table.release(driver);
     }
 }
 
@@ -724,18 +677,6 @@ impl Keep for Join<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_list_grows_as_cpython_documents_it() {
-        let mut sizes = vec![0];
-        for length in 1..=77 {
-            let room = sizes[sizes.len() - 1];
-            if length > room {
-                sizes.push(Table::allocated_for(length));
-            }
-        }
-        assert_eq!(sizes, [0, 4, 8, 16, 24, 32, 40, 52, 64, 76, 92]);
-    }
 
     #[test]
     fn chunks_double_to_half_a_mebibyte_and_then_add_it() {
