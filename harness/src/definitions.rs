@@ -23,6 +23,16 @@ pub static BUILT_IN: &[(&str, &str)] = &[
         "memory-walker",
         include_str!("../experiments/memory-walker.toml"),
     ),
+    (
+        "million-lists",
+        include_str!("../experiments/million-lists.toml"),
+    ),
+    (
+        "dict-retention",
+        include_str!("../experiments/dict-retention.toml"),
+    ),
+    ("survivors", include_str!("../experiments/survivors.toml")),
+    ("size-shift", include_str!("../experiments/size-shift.toml")),
 ];
 
 /// A definition that cannot be had.
