@@ -5,6 +5,7 @@
 //! `child_*` binary links exactly one.
 
 pub mod arms;
+pub mod bench;
 pub mod child;
 pub mod claims;
 pub mod cli;

@@ -3,10 +3,11 @@
 //! A child is a binary of a few lines: the private Rust heap as `#[global_allocator]` and a call of [`main`] with the
 //! type of its heap. `--version` prints the receipt; without arguments a [`TrialSpec`] is read from standard input and
 //! a [`ChildReport`] written to standard output, both a line of JSON. Under the memory protocol standard input also
-//! carries the exchanges of [`phases`].
+//! carries the exchanges of [`phases`]. With `serve ARM` it answers request after request, see [`serve`].
 
 pub mod own_heap;
 pub mod phases;
+pub mod serve;
 pub mod session;
 pub mod suite;
 
@@ -31,6 +32,7 @@ pub struct Held {
     arm: &'static str,
     trial: fn(&TrialSpec) -> ChildReport,
     version: fn(&str) -> ExitCode,
+    serve: fn(&str) -> ExitCode,
 }
 
 impl Held {
@@ -40,6 +42,7 @@ impl Held {
             arm,
             trial: run_trial::<A>,
             version: version::<A>,
+            serve: serve::main::<A>,
         }
     }
 }
@@ -62,13 +65,17 @@ pub fn main(arms: &[Held]) -> ExitCode {
                 Err(why) => refuse(&why),
             }
         }
+        [serve::COMMAND, name] => match held(name) {
+            Some(held) => (held.serve)(name),
+            None => refuse(&format!("this child does not hold the arm {name}")),
+        },
         ["--version"] if !arms.is_empty() => (arms[0].version)(arms[0].arm),
         ["--version", name] => match held(name) {
             Some(held) => (held.version)(name),
             None => refuse(&format!("this child does not hold the arm {name}")),
         },
         _ => refuse(
-            "a child of heaplab: takes a trial as JSON on standard input, or --version [ARM]; use `heaplab`",
+            "a child of heaplab: takes a trial as JSON on standard input, or --version [ARM], or serve ARM; use `heaplab`",
         ),
     }
 }

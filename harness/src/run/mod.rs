@@ -6,9 +6,10 @@ pub mod gate;
 pub mod interrupt;
 pub mod memory;
 pub mod progress;
+pub mod serve;
 pub mod spawn;
 
-use crate::arms::Arm;
+use crate::arms::{Arm, Home};
 use crate::plan::{Plan, PlannedTrial};
 use crate::probe::{machine, strace};
 use crate::record::TrialRecord;
@@ -237,30 +238,9 @@ impl<'p> Run<'p> {
 
     /// Whether a trial can be tried at all.
     fn runnable(&self, trial: &PlannedTrial, arm: &Arm) -> Result<(), String> {
-        let home = arm.home();
-        if !home.built {
-            return Err(format!(
-                "not built in: cargo build --release --features {0} (or scripts/setup, then scripts/reproduce)",
-                home.features
-            ));
-        }
-        if !self.place.children.join(home.child).is_file() {
-            return Err(format!(
-                "{} is not in {}: cargo build --release",
-                home.child,
-                self.place.children.display()
-            ));
-        }
+        there(&arm.home(), self.place.children)?;
         let limit = trial.memory_limit.unwrap_or(u64::MAX);
-        let (needs, has) = (trial.footprint_bytes.min(limit), self.available_memory);
-        if needs as f64 > MEMORY_SHARE * has as f64 {
-            return Err(format!(
-                "needs about {} by estimate, above 60 % of the {} available: choose a smaller size",
-                size::approx_bytes(needs),
-                size::approx_bytes(has)
-            ));
-        }
-        Ok(())
+        affordable(trial.footprint_bytes.min(limit), self.available_memory)
     }
 
     fn measure(
@@ -439,6 +419,36 @@ impl<'p> Run<'p> {
         }
         Ok(())
     }
+}
+
+/// Whether a child is built in and in its folder.
+fn there(home: &Home, children: &Path) -> Result<(), String> {
+    if !home.built {
+        return Err(format!(
+            "not built in: cargo build --release --features {0} (or scripts/setup, then scripts/reproduce)",
+            home.features
+        ));
+    }
+    if !children.join(home.child).is_file() {
+        return Err(format!(
+            "{} is not in {}: cargo build --release",
+            home.child,
+            children.display()
+        ));
+    }
+    Ok(())
+}
+
+/// Whether an estimate of `needs` bytes fits into `has` bytes of available memory.
+fn affordable(needs: u64, has: u64) -> Result<(), String> {
+    if needs as f64 > MEMORY_SHARE * has as f64 {
+        return Err(format!(
+            "needs about {} by estimate, above 60 % of the {} available: choose a smaller size",
+            size::approx_bytes(needs),
+            size::approx_bytes(has)
+        ));
+    }
+    Ok(())
 }
 
 /// Adds what was seen of the child's memory, if the child came so far as to be measured.

@@ -16,7 +16,7 @@ use crate::input::{lines, tree};
 use crate::probe::mapping::Mapping;
 use crate::trial::{FileRow, Params};
 use contract::{Block, Driver, Heap, Lines, Mode, OutOfMemory};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 /// The definition.
@@ -112,12 +112,23 @@ fn footprint(params: &Params, arm: &ArmDef) -> u64 {
     own + largest.saturating_mul(kept)
 }
 
-pub(super) fn run<H: Heap, M: Mode>(
-    params: &Params,
-    seed: u64,
-    driver: &mut Driver<H, M>,
-    session: &mut Session,
-) -> Result<(), Stop> {
+/// A walk with its input, if that is made and not read: it can be used for many.
+pub(super) struct Walker {
+    walk: Walk,
+    input: Input,
+}
+
+enum Input {
+    Corpus {
+        name: String,
+        text: Mapping,
+        hash: u64,
+    },
+    Tree(PathBuf),
+}
+
+/// Makes the corpus and finds its lines. A tree of files is read in each walk.
+pub(super) fn prepare(params: &Params, seed: u64) -> Result<Walker, Stop> {
     let mut walk = Walk {
         mode: params.get("mode").cloned().unwrap_or_default(),
         file_limit_ns: params::duration(params, "file-limit").map(|limit| limit.as_nanos() as u64),
@@ -125,21 +136,38 @@ pub(super) fn run<H: Heap, M: Mode>(
         lengths: Vec::new(),
         kept: Vec::new(),
     };
-    match params.get("root") {
-        None => {
-            let kind: Corpus = params
-                .get("corpus")
-                .and_then(|name| name.parse().ok())
-                .ok_or_else(|| Stop::Input("walker needs a corpus or a root".to_owned()))?;
-            let mut text = Mapping::new(params::bytes(params, "size") as usize)
-                .map_err(|why| Stop::Input(format!("cannot map the input: {why}")))?;
-            kind.fill(seed, text.as_mut_slice());
-            let name = format!("corpus:{kind}");
-            let largest = true;
-            walk.file(&name, text.as_slice(), largest, driver, session)?;
+    if let Some(root) = params.get("root") {
+        let input = Input::Tree(PathBuf::from(root));
+        return Ok(Walker { walk, input });
+    }
+    let kind: Corpus = params
+        .get("corpus")
+        .and_then(|name| name.parse().ok())
+        .ok_or_else(|| Stop::Input("walker needs a corpus or a root".to_owned()))?;
+    let mut text = Mapping::new(params::bytes(params, "size") as usize)
+        .map_err(|why| Stop::Input(format!("cannot map the input: {why}")))?;
+    kind.fill(seed, text.as_mut_slice());
+    let name = format!("corpus:{kind}");
+    walk.split(&name, text.as_slice())?;
+    let hash = xxh3_64(text.as_slice());
+    let input = Input::Corpus { name, text, hash };
+    Ok(Walker { walk, input })
+}
+
+pub(super) fn run<H: Heap, M: Mode>(
+    walker: &mut Walker,
+    driver: &mut Driver<H, M>,
+    session: &mut Session,
+) -> Result<(), Stop> {
+    let Walker { walk, input } = walker;
+    walk.begun = false;
+    match input {
+        Input::Corpus { name, text, hash } => {
+            let text = text.as_slice();
+            walk.file(name, text, Some(*hash), true, driver, session)?;
             session.emptied(driver)
         }
-        Some(root) => walk.tree(Path::new(root), driver, session),
+        Input::Tree(root) => walk.tree(root, driver, session),
     }
 }
 
@@ -186,7 +214,10 @@ impl Walk {
             let largest = !full && Some(file.size) == most;
             full |= largest;
             let text = &room.as_slice()[..read.bytes];
-            match self.file(&name, text, largest, driver, session) {
+            let ended_here = self
+                .split(&name, text)
+                .and_then(|()| self.file(&name, text, None, largest, driver, session));
+            match ended_here {
                 Err(stop @ Stop::TrialTimedOut(_)) => return Err(stop),
                 Err(stop) => ended = ended.and(Err(stop)),
                 Ok(()) => {}
@@ -213,18 +244,22 @@ impl Walk {
         session.emptied(driver)
     }
 
+    /// Finds the lines of the file that comes next.
+    fn split(&mut self, name: &str, text: &[u8]) -> Result<(), Stop> {
+        lines::split(text, &mut self.lengths).map_err(|why| Stop::Input(format!("{name}: {why}")))
+    }
+
     /// Reads one file in: its lines are known and its pages are in memory; now the clock runs. The phase `full` is
-    /// that of the `largest`.
+    /// that of the `largest`. The `hash` of its text is made if it is not known.
     fn file<H: Heap, M: Mode>(
         &mut self,
         name: &str,
         text: &[u8],
+        hash: Option<u64>,
         largest: bool,
         driver: &mut Driver<H, M>,
         session: &mut Session,
     ) -> Result<(), Stop> {
-        lines::split(text, &mut self.lengths)
-            .map_err(|why| Stop::Input(format!("{name}: {why}")))?;
         let mut kept = std::mem::take(&mut self.kept);
         kept.reserve(self.lengths.len());
         if !std::mem::replace(&mut self.begun, true) {
@@ -233,6 +268,7 @@ impl Walk {
         let this = File {
             name,
             text,
+            hash,
             lengths: &self.lengths,
             largest,
             limit_ns: self.file_limit_ns,
@@ -274,6 +310,7 @@ impl Walk {
 struct File<'a> {
     name: &'a str,
     text: &'a [u8],
+    hash: Option<u64>,
     lengths: &'a [u32],
     largest: bool,
     limit_ns: Option<u64>,
@@ -298,7 +335,8 @@ impl File<'_> {
             if self.largest {
                 session.phase("full")?;
             }
-            session.contents_of(xxh3_64(self.text), |sum| {
+            let hash = self.hash.unwrap_or_else(|| xxh3_64(self.text));
+            session.contents_of(hash, |sum| {
                 let mut hash = Xxh3Default::new();
                 keeper.read(driver, |bytes| hash.update(bytes));
                 *sum = sum.wrapping_add(hash.digest());
