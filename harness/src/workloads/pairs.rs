@@ -140,7 +140,7 @@ impl Drawn {
                     } as u32,
                     size: *size,
                 });
-                Churn::InPlace(Refills::new(steps.collect(), live as usize)?)
+                Churn::InPlace(Refills::new(steps, live as usize)?)
             }
             "stack" => Churn::OnTop {
                 sizes,
@@ -276,7 +276,7 @@ fn churn<H: Heap, M: Mode>(
 ) -> Result<(), Stop> {
     match churn {
         Churn::InPlace(refills) => {
-            while *made < refills.steps().len() {
+            while *made < refills.len() {
                 *made += driver.refill_each(blocks, refills, *made, PAIRS_A_LOOK)?;
                 session.in_time()?;
             }

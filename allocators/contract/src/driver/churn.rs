@@ -19,25 +19,63 @@ pub struct Refill {
 
 /// Steps that each free a block and put a new one in its place.
 ///
-/// Invariant IN-SLOTS: every `slot` is below `slots`, and no `size` is 0.
+/// Invariant IN-SLOTS: every `offset` is that of a block in a table of `slots` blocks, and no `size` is 0.
 #[derive(Debug, Clone)]
 pub struct Refills {
-    steps: Vec<Refill>,
+    steps: Vec<Step>,
     slots: usize,
 }
 
+/// A [`Refill`] as the loop wants it.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    /// Bytes from the first block's handle: a shift less at each step.
+    offset: u32,
+    size: u32,
+}
+
+impl Step {
+    const STRIDE: u32 = size_of::<Block>() as u32;
+
+    fn refill(self) -> Refill {
+        Refill {
+            slot: self.offset / Step::STRIDE,
+            size: self.size,
+        }
+    }
+}
+
 impl Refills {
-    /// `steps` over `slots` blocks; `None` if one names a slot that there is not, or a size of 0.
+    /// `steps` over `slots` blocks; `None` if one names a slot that there is not, or one of more than 2^32 bytes of
+    /// handles, or a size of 0.
     #[must_use]
-    pub fn new(steps: Vec<Refill>, slots: usize) -> Option<Self> {
-        let good = |step: &Refill| (step.slot as usize) < slots && step.size != 0;
-        steps.iter().all(good).then_some(Refills { steps, slots })
+    pub fn new(steps: impl IntoIterator<Item = Refill>, slots: usize) -> Option<Self> {
+        let checked = |step: Refill| {
+            let good = (step.slot as usize) < slots && step.size != 0;
+            good.then_some(Step {
+                offset: step.slot.checked_mul(Step::STRIDE)?,
+                size: step.size,
+            })
+        };
+        let steps = steps.into_iter().map(checked).collect::<Option<_>>()?;
+        Some(Refills { steps, slots })
+    }
+
+    /// How many steps there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
     }
 
     /// The steps.
-    #[must_use]
-    pub fn steps(&self) -> &[Refill] {
-        &self.steps
+    pub fn steps(&self) -> impl ExactSizeIterator<Item = Refill> + '_ {
+        self.steps.iter().map(|step| step.refill())
     }
 }
 
@@ -122,7 +160,7 @@ impl<H: Heap, M: Mode> Driver<'_, H, M> {
         let mut refused = None;
         for step in left.by_ref() {
             // SAFETY: IN-SLOTS and the check above: the slot is one of `blocks`, which nobody else touches meanwhile.
-            let block = unsafe { &mut *slots.add(step.slot as usize) };
+            let block = unsafe { &mut *slots.byte_add(step.offset as usize) };
             ops = ops.wrapping_add(block.size as u64);
             // SAFETY: LIVE: the block is in the table; its handle is overwritten below, or taken out of the table.
             unsafe { self.give_back(block.at, block.size) };
@@ -138,7 +176,7 @@ impl<H: Heap, M: Mode> Driver<'_, H, M> {
         }
         let tried = (steps.len() - left.len()) as u64;
         self.ops = ops.wrapping_add(tried.wrapping_mul(MALLOC.wrapping_add(FREE)));
-        let Some(Refill { slot, size }) = refused else {
+        let Some(Refill { slot, size }) = refused.map(Step::refill) else {
             return Ok(steps.len());
         };
         // The handle in the slot names a block that is gone.
@@ -258,9 +296,9 @@ mod tests {
     #[test]
     fn tables_are_asked_when_they_are_made() {
         let step = |slot, size| Refill { slot, size };
-        assert!(Refills::new(vec![step(0, 1), step(2, 512)], 3).is_some());
-        assert!(Refills::new(vec![step(3, 1)], 3).is_none());
-        assert!(Refills::new(vec![step(0, 0)], 3).is_none());
+        assert!(Refills::new([step(0, 1), step(2, 512)], 3).is_some());
+        assert!(Refills::new([step(3, 1)], 3).is_none());
+        assert!(Refills::new([step(0, 0)], 3).is_none());
         assert!(Sizes::new(vec![1, 2]).is_some());
         assert!(Sizes::new(vec![1, 0]).is_none());
         assert!(FreeOrder::new(vec![2, 0, 1]).is_some());
