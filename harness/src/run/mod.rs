@@ -7,6 +7,7 @@ mod instructions;
 pub mod interrupt;
 pub mod memory;
 pub mod progress;
+pub mod receipt;
 pub mod spawn;
 
 use crate::arms::Arm;
