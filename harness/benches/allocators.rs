@@ -85,6 +85,7 @@ impl View {
         functions.sampling_mode(SamplingMode::Flat);
         functions.throughput(match group.amount {
             Amount::Bytes(bytes) => Throughput::Bytes(bytes),
+            Amount::Pairs(pairs) => Throughput::Elements(pairs),
         });
         // What the first arm has done is what all others must do.
         let mut agreed = None;

@@ -29,6 +29,11 @@ const TEXT: u64 = 4 << 20;
 /// What it reads where each line is copied with all before it, 140th parts of the square of the size.
 const TEXT_COPIED: u64 = 256 << 10;
 
+/// Blocks that stay live while others come and go.
+const LIVE: [&str; 3] = ["10k", "100k", "1M"];
+/// Pairs of malloc and free in an iteration, as written and as a number. The live blocks are made once a function.
+const PAIRS: (&str, u64) = ("100k", 100_000);
+
 /// Functions that do the same work, one for each arm.
 #[derive(Debug)]
 pub struct Group {
@@ -51,6 +56,8 @@ pub struct Group {
 pub enum Amount {
     /// Bytes that a block grows to, or that are read.
     Bytes(u64),
+    /// Pairs of malloc and free.
+    Pairs(u64),
 }
 
 impl Group {
@@ -129,6 +136,19 @@ pub fn groups() -> Result<Vec<Group>, BadParam> {
             (300, 1200),
         )?);
     }
+    for shape in choices("pairs", "shape")? {
+        for live in LIVE {
+            let name = format!("pairs/{shape}-{live}");
+            let params = [("shape", *shape), ("live", live), ("pairs", PAIRS.0)];
+            groups.push(Group::new(
+                name,
+                "pairs",
+                &params,
+                Amount::Pairs(PAIRS.1),
+                (200, 800),
+            )?);
+        }
+    }
     Ok(groups)
 }
 
@@ -181,7 +201,7 @@ mod tests {
         let groups = groups().expect("they are sound");
         let names: BTreeSet<&str> = groups.iter().map(|group| group.name.as_str()).collect();
         assert_eq!(names.len(), groups.len());
-        for name in ["growth/4MiB", "walker/concat"] {
+        for name in ["growth/4MiB", "walker/concat", "pairs/random-1M"] {
             assert!(names.contains(name), "{name}");
         }
     }

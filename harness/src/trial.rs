@@ -129,9 +129,9 @@ pub struct ServeAnswer {
     pub iterations: u64,
     /// Wall nanoseconds of all their measured regions.
     pub wall_ns: u64,
-    /// Decisions of one iteration, as in [`ChildReport`]; all have the same.
+    /// Decisions of the first iteration on this input, which is a whole one, as in [`ChildReport`].
     pub checksum_ops: Option<String>,
-    /// Contents read back in the first iteration of the request.
+    /// Contents read back in it.
     pub checksum_contents: Option<String>,
     /// Hash of the input.
     pub input_hash: Option<String>,

@@ -12,6 +12,15 @@ fn outcome(child: &str, spec: &TrialSpec) -> Outcome {
     report.outcome
 }
 
+const SHAPES: [&str; 6] = [
+    "random",
+    "fifo",
+    "stack",
+    "batch-lifo",
+    "batch-fifo",
+    "batch-random",
+];
+
 /// Every mode and shape, small: the mirror of what was written is compared at every resize and free.
 fn small_trials(arm: &str) -> Vec<TrialSpec> {
     let verify = |spec| TrialSpec {
@@ -32,7 +41,20 @@ fn small_trials(arm: &str) -> Vec<TrialSpec> {
             &[("shape", shape), ("size", "150KiB"), ("step", "70")],
         )
     });
-    walks.into_iter().chain(growths).map(verify).collect()
+    let pairs = SHAPES.map(|shape| {
+        spec(
+            arm,
+            "pairs",
+            &[
+                ("shape", shape),
+                ("live", "300"),
+                ("pairs", "2k"),
+                ("batch", "450"),
+            ],
+        )
+    });
+    let all = walks.into_iter().chain(growths).chain(pairs);
+    all.map(verify).collect()
 }
 
 /// Every arm that keeps contents, and once more with each word that one of its knobs takes.

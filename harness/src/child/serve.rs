@@ -2,7 +2,9 @@
 //!
 //! For `cargo bench` alone, which asks for so many iterations at a time and wants the sum of their measured regions. A
 //! run never uses it: there, each trial has a fresh process. The heap is opened at the first request, with its knobs,
-//! and stays; so does the input, until another is asked for. Whatever goes wrong is an answer, and the child lives on.
+//! and stays; so does the input, until another is asked for, and what the work begins with. The first iteration on an
+//! input is a whole one, as in a trial, and gives the checksums. Whatever goes wrong is an answer, and the child lives
+//! on.
 
 use super::session::{Session, Stop};
 use super::{BAD_ORDERS, answer, own_heap, receipt_of, settle, settle_alone, warm_up};
@@ -72,8 +74,23 @@ fn failed(message: String) -> Outcome {
 struct Server<'a, A> {
     arm: &'a str,
     open: Option<Open<A>>,
-    /// The input of the last request, and what it was made of.
-    ready: Option<(Key, Prepared)>,
+    ready: Option<Ready>,
+}
+
+/// The input of the last request.
+struct Ready {
+    /// Workload, parameters and seed that it was made of.
+    key: (String, Params, u64),
+    prepared: Prepared,
+    /// What its first iteration told.
+    sums: Option<Sums>,
+}
+
+/// Checksums of one whole iteration.
+struct Sums {
+    ops: u64,
+    contents: Option<u64>,
+    input: Option<u64>,
 }
 
 /// The heap, with what it was opened for.
@@ -84,17 +101,15 @@ struct Open<A> {
     receipt: Receipt,
 }
 
-type Key = (String, Params, u64);
-
 impl<A: Arm> Server<'_, A> {
     fn request(&mut self, request: &ServeRequest) -> Result<ServeAnswer, Outcome> {
         self.acceptable(request)?;
         self.open(request)?;
         self.prepare(request)?;
-        let (Some(open), Some((_, prepared))) = (&self.open, &mut self.ready) else {
+        let (Some(open), Some(ready)) = (&self.open, &mut self.ready) else {
             return Err(failed("nothing is open".to_owned()));
         };
-        Ok(iterate(&open.heap, prepared, request))
+        Ok(ready.iterate(&open.heap, request))
     }
 
     fn acceptable(&self, request: &ServeRequest) -> Result<(), Outcome> {
@@ -155,72 +170,73 @@ impl<A: Arm> Server<'_, A> {
     /// Makes the input, or sees that it is there.
     fn prepare(&mut self, request: &ServeRequest) -> Result<(), Outcome> {
         let trial = &request.trial;
-        let there = self.ready.as_ref().is_some_and(|((id, params, seed), _)| {
-            (id, params, seed) == (&trial.workload, &trial.params, &trial.seed)
-        });
-        if !there {
-            // The parameters come resolved; whoever writes requests by hand is told what is wrong with them.
-            let workload = workloads::find(&trial.workload).map_err(|why| failed(why.0))?;
-            let resolved = workload
-                .resolve(&trial.params)
-                .map_err(|why| failed(why.0))?;
-            // The old one goes before the new one is made: both can be large.
-            self.ready = None;
-            let prepared = workloads::prepare(&trial.workload, &resolved, trial.seed)
-                .map_err(Stop::outcome)?;
-            let key = (trial.workload.clone(), trial.params.clone(), trial.seed);
-            self.ready = Some((key, prepared));
+        let key = (trial.workload.clone(), trial.params.clone(), trial.seed);
+        if self.ready.as_ref().is_some_and(|ready| ready.key == key) {
+            return Ok(());
         }
+        // Parameters come resolved; whoever writes requests by hand is told what is wrong with them.
+        let workload = workloads::find(&key.0).map_err(|why| failed(why.0))?;
+        let resolved = workload.resolve(&key.1).map_err(|why| failed(why.0))?;
+        // The old one goes before the new one is made: both can be large.
+        if let (Some(mut old), Some(open)) = (self.ready.take(), &self.open) {
+            // SAFETY: ONE-HEAP: the only heap of this process, from which the blocks that are kept come.
+            old.prepared
+                .release(&mut unsafe { Driver::new(&open.heap, Plain) });
+        }
+        let prepared = workloads::prepare(&key.0, &resolved, key.2).map_err(Stop::outcome)?;
+        self.ready = Some(Ready {
+            key,
+            prepared,
+            sums: None,
+        });
         Ok(())
     }
 }
 
-/// Runs what is prepared so often as is asked, in a session each. Contents are read back in the first alone: it takes
-/// longer than the work under some heaps.
-fn iterate<A: Arm>(heap: &A, prepared: &mut Prepared, request: &ServeRequest) -> ServeAnswer {
-    const MS: u64 = 1_000_000;
-    let trial = &request.trial;
-    let hex = |sum: u64| format!("{sum:016x}");
-    let mut told = ServeAnswer::default();
-    let mut first_ops = None;
-    for iteration in 0..request.iterations {
-        let mut session = Session::new(
-            trial.soft_limit_ms.saturating_sub(told.wall_ns / MS),
-            trial.memory_limit,
-            A::CAPABILITIES.contents && iteration == 0,
-            false,
-            None,
-        );
-        // SAFETY: ONE-HEAP: `heap` is the only heap of this process; no block outlives an iteration.
-        let mut driver = unsafe { Driver::new(heap, Plain) };
-        let ended = prepared.run(&mut driver, &mut session);
-        if let Err(stop) = session.end().and(ended) {
-            told.outcome = match stop {
-                Stop::TrialTimedOut(_) => Outcome::TimedOut {
-                    after_ms: trial.soft_limit_ms,
-                },
-                other => other.outcome(),
-            };
-            return told;
+impl Ready {
+    /// Runs what is prepared so often as is asked, in a session each.
+    fn iterate<A: Arm>(&mut self, heap: &A, request: &ServeRequest) -> ServeAnswer {
+        const MS: u64 = 1_000_000;
+        let trial = &request.trial;
+        let mut told = ServeAnswer::default();
+        while told.iterations < request.iterations {
+            let mut session = Session::new(
+                trial.soft_limit_ms.saturating_sub(told.wall_ns / MS),
+                trial.memory_limit,
+                A::CAPABILITIES.contents,
+                false,
+                None,
+            );
+            if self.sums.is_some() {
+                session = session.keeping();
+            }
+            // SAFETY: ONE-HEAP: the only heap of this process, from which the blocks that are kept come.
+            let mut driver = unsafe { Driver::new(heap, Plain) };
+            let ended = self.prepared.run(&mut driver, &mut session);
+            if let Err(stop) = session.end().and(ended) {
+                // What was kept is not as it should be for the next time.
+                self.prepared.release(&mut driver);
+                told.outcome = match stop {
+                    Stop::TrialTimedOut(_) => Outcome::TimedOut {
+                        after_ms: trial.soft_limit_ms,
+                    },
+                    other => other.outcome(),
+                };
+                return told;
+            }
+            self.sums.get_or_insert_with(|| Sums {
+                ops: driver.ops(),
+                contents: session.found.contents_hash,
+                input: session.found.input_hash,
+            });
+            told.iterations += 1;
+            told.wall_ns += session.totals().wall_ns;
         }
-        let ops = driver.ops();
-        if *first_ops.get_or_insert(ops) != ops {
-            told.outcome = Outcome::WrongChecksum {
-                message: format!(
-                    "iteration {} has the ops checksum {}",
-                    iteration + 1,
-                    hex(ops)
-                ),
-            };
-            return told;
-        }
-        if iteration == 0 {
-            told.checksum_ops = Some(hex(ops));
-            told.checksum_contents = session.found.contents_hash.map(hex);
-            told.input_hash = session.found.input_hash.map(hex);
-        }
-        told.iterations += 1;
-        told.wall_ns += session.totals().wall_ns;
+        let hex = |sum: u64| format!("{sum:016x}");
+        let sums = self.sums.as_ref();
+        told.checksum_ops = sums.map(|sums| hex(sums.ops));
+        told.checksum_contents = sums.and_then(|sums| sums.contents).map(hex);
+        told.input_hash = sums.and_then(|sums| sums.input).map(hex);
+        told
     }
-    told
 }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod growth;
+pub mod pairs;
 pub mod params;
 pub mod walker;
 
@@ -33,7 +34,7 @@ pub struct WorkloadDef {
 }
 
 /// Every workload, in the order of lists.
-pub static WORKLOADS: &[WorkloadDef] = &[walker::WORKLOAD, growth::WORKLOAD];
+pub static WORKLOADS: &[WorkloadDef] = &[walker::WORKLOAD, growth::WORKLOAD, pairs::WORKLOAD];
 
 /// Every phase of any workload, in the order in which reports show them.
 pub fn phases() -> Vec<&'static str> {
@@ -47,12 +48,14 @@ pub fn phases() -> Vec<&'static str> {
     all
 }
 
-/// A workload with everything made that comes before its measured region: input, tables. It can be run many times.
+/// A workload with everything made that comes before its measured region: input, tables. It can be run many times, under
+/// drivers of one heap.
 pub struct Prepared(Work);
 
 enum Work {
     Walker(walker::Walker),
     Growth(growth::Growth),
+    Pairs(pairs::Pairs),
 }
 
 /// Runs the workload `id` once under `driver`.
@@ -77,6 +80,7 @@ pub fn prepare(id: &str, params: &Params, seed: u64) -> Result<Prepared, Stop> {
     Ok(Prepared(match id {
         "walker" => Work::Walker(walker::prepare(params, seed)?),
         "growth" => Work::Growth(growth::prepare(params)),
+        "pairs" => Work::Pairs(pairs::prepare(params, seed)?),
         other => {
             return Err(Stop::Input(format!(
                 "this child knows no workload `{other}`"
@@ -99,6 +103,15 @@ impl Prepared {
         match &mut self.0 {
             Work::Walker(walker) => walker::run(walker, driver, session),
             Work::Growth(growth) => growth::run(growth, driver, session),
+            Work::Pairs(pairs) => pairs::run(pairs, driver, session),
+        }
+    }
+
+    /// Frees what it has kept for its next run, see [`Session::keep`].
+    pub fn release<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>) {
+        match &mut self.0 {
+            Work::Walker(_) | Work::Growth(_) => {}
+            Work::Pairs(pairs) => pairs::release(pairs, driver),
         }
     }
 }
@@ -206,6 +219,10 @@ mod tests {
             ("walker", &[("root", "/dev/null")], "regular file"),
             ("walker", &[("corpus", "text"), ("size", "4Mib")], "4MiB"),
             ("growth", &[("size", "1MiB"), ("step", "0")], "from 1"),
+            ("pairs", &[("live", "10kB")], "from 1 to 10M"),
+            ("pairs", &[("live", "11M")], "such as 10k"),
+            ("pairs", &[("pairs", "0")], "from 1 to 100M"),
+            ("pairs", &[("shape", "batch-lfo")], "batch-lifo"),
         ] {
             let error = find(workload)
                 .and_then(|w| w.resolve(&params(given)))
