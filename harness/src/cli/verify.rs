@@ -229,7 +229,7 @@ fn first_reason(found: &Verification) -> String {
 
 /// The suite and the questions on behaviour, each in a child of its own.
 fn inquire(arm: &crate::arms::Arm, children: &Path) -> Inquired {
-    if let Err(why) = run::startable(arm, children) {
+    if let Err(why) = run::startable(&arm.home(), children) {
         return Inquired {
             suite: Asked::Unavailable(why.clone()),
             behaviour: Asked::Unavailable(why),

@@ -22,7 +22,7 @@ use crate::experiment::{Experiment, Grid};
 use crate::metric;
 use crate::record::TrialRecord;
 use crate::summary::{Cell, Summary, printable, thp_differs};
-use crate::trial::{Params, Protocol, SUITE_BREAKS, SUITE_FACT};
+use crate::trial::{Params, Protocol, Receipt, SUITE_BREAKS, SUITE_FACT};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -154,17 +154,32 @@ impl<'r> Report<'r> {
             }
         }
         tables.extend(files);
-        tables.into_iter().map(Table::printable).collect()
+        tables.into_iter().map(|table| self.shown(table)).collect()
     }
 
     /// The table of claims.
     pub fn claims_table(&self) -> Table {
-        findings::table(self).printable()
+        self.shown(findings::table(self))
     }
 
     /// Who was measured: each arm's receipt.
     pub fn arms_table(&self) -> Table {
-        receipts::table(self).printable()
+        self.shown(receipts::table(self))
+    }
+
+    /// `table` as it is shown: under every table in which a library of the user's stands, which it is and which rules
+    /// it breaks comes first.
+    fn shown(&self, mut table: Table) -> Table {
+        let part = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let cells = table.header.iter().chain(table.rows.iter().flatten());
+        let words: BTreeSet<&str> = cells.flat_map(|cell| cell.split(|c| !part(c))).collect();
+        let receipts = self.summary.receipts.iter();
+        let notes: Vec<String> = receipts
+            .filter(|(arm, _)| words.contains(arm.as_str()))
+            .filter_map(|(arm, receipt)| note_on_library(arm, receipt))
+            .collect();
+        table.notes.splice(0..0, notes);
+        table.printable()
     }
 
     /// Every table: measurements, arms, claims. Empty ones are left out.
@@ -375,28 +390,10 @@ impl<'v> View<'v> {
         format!("{}.{}.{kind}", self.report.experiment.id, self.grid.name)
     }
 
-    /// Notes on libraries of the user's: which they are, and which rules they break.
-    fn notes_on_libraries(&self) -> Vec<String> {
-        let receipts = &self.report.summary.receipts;
-        let note = |arm: &&str| {
-            let receipt = receipts.get(*arm)?;
-            let (said, file) = (receipt.facts.get(SUITE_FACT)?, &receipt.allocator);
-            Some(match said.strip_prefix(SUITE_BREAKS) {
-                Some(rules) => format!(
-                    "{arm} ({file}, by LD_PRELOAD) is MARKED, because it breaks rules of the behaviour suite:{rules}."
-                ),
-                None => {
-                    format!("{arm} is {file}, by LD_PRELOAD; in the behaviour suite it {said}.")
-                }
-            })
-        };
-        self.arms.iter().filter_map(note).collect()
-    }
-
     /// Notes on who was measured and on cells that hold no plain value.
     fn notes_on_arms(&self) -> Vec<String> {
         let receipts = &self.report.summary.receipts;
-        let mut notes = self.notes_on_libraries();
+        let mut notes = Vec::new();
         for arm in &self.arms {
             let receipt = receipts.get(*arm);
             if let Some(note) = Arm::parse(arm).ok().and_then(|arm| arm.note()) {
@@ -423,6 +420,17 @@ impl<'v> View<'v> {
         }
         notes
     }
+}
+
+/// What an arm is that is a library of the user's, and which rules it breaks. `None` for arms of our own.
+fn note_on_library(arm: &str, receipt: &Receipt) -> Option<String> {
+    let (said, file) = (receipt.facts.get(SUITE_FACT)?, &receipt.allocator);
+    Some(match said.strip_prefix(SUITE_BREAKS) {
+        Some(rules) => format!(
+            "{arm} ({file}, by LD_PRELOAD) is MARKED, because it breaks rules of the behaviour suite:{rules}."
+        ),
+        None => format!("{arm} is {file}, by LD_PRELOAD; in the behaviour suite it {said}."),
+    })
 }
 
 /// Whether an arm is the second run of the baseline.

@@ -7,9 +7,10 @@ pub mod inquiry;
 pub mod interrupt;
 pub mod memory;
 pub mod progress;
+pub mod receipt;
 pub mod spawn;
 
-use crate::arms::Arm;
+use crate::arms::{Arm, Home};
 use crate::plan::{Plan, PlannedTrial};
 use crate::probe::{machine, strace};
 use crate::record::TrialRecord;
@@ -234,7 +235,7 @@ impl<'p> Run<'p> {
 
     /// Whether a trial can be tried at all.
     fn runnable(&self, trial: &PlannedTrial, arm: &Arm) -> Result<(), String> {
-        startable(arm, self.place.children)?;
+        startable(&arm.home(), self.place.children)?;
         let limit = trial.memory_limit.unwrap_or(u64::MAX);
         let (needs, has) = (trial.footprint_bytes.min(limit), self.available_memory);
         if needs as f64 > MEMORY_SHARE * has as f64 {
@@ -502,12 +503,11 @@ pub fn untraced(arm: &Arm) -> BTreeMap<String, String> {
     environment
 }
 
-/// Whether there is a child of `arm` in the folder `children`.
+/// Whether the child `home` was built, and is in the folder `children`.
 ///
 /// # Errors
 /// Why not, and what would change that.
-pub fn startable(arm: &Arm, children: &Path) -> Result<(), String> {
-    let home = arm.home();
+pub fn startable(home: &Home, children: &Path) -> Result<(), String> {
     if !home.built {
         return Err(format!(
             "not built in: cargo build --release --features {0} (or scripts/setup, then scripts/reproduce)",

@@ -3,7 +3,7 @@
 use super::interrupt;
 use super::memory::{Observed, Watch};
 use crate::probe::limits;
-use crate::trial::{Answers, ChildReport, Inquiry, Protocol, TrialSpec};
+use crate::trial::{Answers, ChildReport, Inquiry, Protocol, Receipt, TrialSpec};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use serde::de::DeserializeOwned;
@@ -105,6 +105,21 @@ pub fn inquiry(
     let mut orders = serde_json::to_vec(inquiry)?;
     orders.push(b'\n');
     to_its_end(command, environment, &orders, hard_limit, false).map(|(ended, _)| ended)
+}
+
+/// Has a child describe the arm `arm`.
+///
+/// # Errors
+/// If it cannot be started at all.
+pub fn version(
+    child: &Path,
+    arm: &str,
+    environment: &BTreeMap<String, String>,
+    hard_limit: Duration,
+) -> io::Result<Ended<Receipt>> {
+    let mut command = Command::new(child);
+    command.args(["--version", arm]);
+    to_its_end(command, environment, b"", hard_limit, false).map(|(ended, _)| ended)
 }
 
 /// Standard input is a socket if the child's memory is `watched`, else a pipe.
