@@ -31,7 +31,7 @@ pub enum Takes {
     Bytes(u64, u64),
     /// A whole number from the first to the second.
     Count(u64, u64),
-    /// One of these words.
+    /// One of these words, of which the first is the default.
     Word(&'static [Word]),
 }
 

@@ -24,11 +24,11 @@ use crate::metric;
 use crate::record::TrialRecord;
 use crate::summary::{Cell, Summary, printable, thp_differs};
 use crate::trial::{Params, Protocol, Receipt, SUITE_BREAKS, SUITE_FACT};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One table with all that a reader must know under it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
     /// Name for markers and files: `experiment.grid.protocol`.
     pub name: String,
@@ -44,7 +44,7 @@ pub struct Table {
 
 impl Table {
     /// With control characters escaped, whatever record they came from; a line's end stands between parts of a cell.
-    fn printable(mut self) -> Table {
+    pub(crate) fn printable(mut self) -> Table {
         let texts = [&mut self.title]
             .into_iter()
             .chain(&mut self.header)

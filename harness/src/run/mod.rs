@@ -3,6 +3,7 @@
 pub mod env;
 pub mod folder;
 pub mod gate;
+pub mod inquiry;
 mod instructions;
 pub mod interrupt;
 pub mod memory;
@@ -129,12 +130,14 @@ fn cell(grid: &str, params: &BTreeMap<String, String>, arm: &str, protocol: Prot
     format!("{} {arm} {}", group(grid, params), protocol.name())
 }
 
+/// Whether a trial's system calls are of interest.
+fn traceable(plan: &Plan, trial: &PlannedTrial) -> bool {
+    trial.protocol == Protocol::Census && !plan.verify
+}
+
 impl<'p> Run<'p> {
     fn new(plan: &'p Plan, place: Place<'p>) -> Self {
-        let census = plan
-            .trials
-            .iter()
-            .any(|trial| trial.protocol == Protocol::Census);
+        let census = plan.trials.iter().any(|trial| traceable(plan, trial));
         let strace = match strace::locate() {
             Ok(path) if census => strace::try_out(&path).map(|()| path),
             other => other,
@@ -193,12 +196,7 @@ impl<'p> Run<'p> {
             };
             return Some(record);
         }
-        let label = trial.arm.trim_end_matches("#2");
-        let text = match self.plan.libraries.get(label) {
-            Some(path) => format!("{label}={}", path.display()),
-            None => label.to_owned(),
-        };
-        let arm = match Arm::parse(&text) {
+        let arm = match self.plan.arm(&trial.arm) {
             Ok(arm) => arm,
             Err(why) => {
                 record.outcome = Outcome::Unavailable { why: why.0 };
@@ -226,27 +224,26 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// What the gate says of an arm that is a library of the user's; it is asked once.
+    /// What the gate says of an arm that is a library of the user's; it is asked once. A verification has no gate: what
+    /// a library does wrong is what it is about.
     fn passage(&mut self, arm: &Arm) -> Option<Passage> {
+        if self.plan.verify {
+            return None;
+        }
         arm.library.as_ref()?;
         let label = arm.label();
         if let Some(passage) = self.passages.get(&label) {
             return Some(passage.clone());
         }
-        let mut environment = environment(arm, 0);
-        environment.extend(preloaded(arm));
-        let passage = gate::ask(
-            arm,
-            &self.place.children.join(arm.home().child),
-            &environment,
-        );
+        let child = self.place.children.join(arm.home().child);
+        let passage = gate::ask(arm, &child, &untraced(arm));
         self.passages.insert(label, passage.clone());
         Some(passage)
     }
 
     /// Whether a trial can be tried at all.
     fn runnable(&self, trial: &PlannedTrial, arm: &Arm) -> Result<(), String> {
-        there(&arm.home(), self.place.children)?;
+        startable(&arm.home(), self.place.children)?;
         let limit = trial.memory_limit.unwrap_or(u64::MAX);
         affordable(trial.footprint_bytes.min(limit), self.available_memory)
     }
@@ -257,7 +254,7 @@ impl<'p> Run<'p> {
         arm: &Arm,
         mut record: TrialRecord,
     ) -> Option<TrialRecord> {
-        let census = trial.protocol == Protocol::Census;
+        let census = traceable(self.plan, trial);
         let traced = census && self.strace.is_ok();
         let spec = TrialSpec {
             schema: SCHEMA,
@@ -272,7 +269,7 @@ impl<'p> Run<'p> {
             soft_limit_ms: trial.timeout_ms,
             memory_limit: trial.memory_limit,
             log_moves: if traced { MOVES_LOGGED } else { 0 },
-            verify: false,
+            verify: self.plan.verify,
         };
         let pad = padding(self.plan.seed, trial.trial);
         let mut environment = environment(arm, pad);
@@ -449,24 +446,6 @@ impl<'p> Run<'p> {
     }
 }
 
-/// Whether a child is built in and in its folder.
-fn there(home: &Home, children: &Path) -> Result<(), String> {
-    if !home.built {
-        return Err(format!(
-            "not built in: cargo build --release --features {0} (or scripts/setup, then scripts/reproduce)",
-            home.features
-        ));
-    }
-    if !children.join(home.child).is_file() {
-        return Err(format!(
-            "{} is not in {}: cargo build --release",
-            home.child,
-            children.display()
-        ));
-    }
-    Ok(())
-}
-
 /// Whether an estimate of `needs` bytes fits into `has` bytes of available memory.
 fn affordable(needs: u64, has: u64) -> Result<(), String> {
     if needs as f64 > MEMORY_SHARE * has as f64 {
@@ -511,7 +490,7 @@ fn blank(plan: &Plan, trial: &PlannedTrial) -> TrialRecord {
         workload: trial.workload.clone(),
         params: trial.params.clone(),
         protocol: trial.protocol,
-        driver: "direct".to_owned(),
+        driver: if plan.verify { "canary" } else { "direct" }.to_owned(),
         seed: plan.seed,
         thp: trial.thp,
         memory_limit: trial.memory_limit,
@@ -552,6 +531,34 @@ fn environment(arm: &Arm, pad: u32) -> BTreeMap<String, String> {
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
     );
     environment
+}
+
+/// The environment of a child that nobody traces, without padding.
+pub fn untraced(arm: &Arm) -> BTreeMap<String, String> {
+    let mut environment = environment(arm, 0);
+    environment.extend(preloaded(arm));
+    environment
+}
+
+/// Whether the child `home` was built, and is in the folder `children`.
+///
+/// # Errors
+/// Why not, and what would change that.
+pub fn startable(home: &Home, children: &Path) -> Result<(), String> {
+    if !home.built {
+        return Err(format!(
+            "not built in: cargo build --release --features {0} (or scripts/setup, then scripts/reproduce)",
+            home.features
+        ));
+    }
+    if !children.join(home.child).is_file() {
+        return Err(format!(
+            "{} is not in {}: cargo build --release",
+            home.child,
+            children.display()
+        ));
+    }
+    Ok(())
 }
 
 /// SIGXFSZ, which strace dies of where its log may not grow.

@@ -1,7 +1,7 @@
 //! A child that serves: started, asked request after request, ended. For `cargo bench` alone; a run never uses it.
 
 use super::spawn::{Gathering, LONGEST_COMPLAINT, kill_group, last_line};
-use super::{affordable, environment, killed, preloaded, there};
+use super::{affordable, environment, killed, preloaded, startable};
 use crate::arms::Arm;
 use crate::child::serve::COMMAND;
 use crate::probe::{limits, machine};
@@ -57,7 +57,7 @@ impl Server {
     /// [`NoAnswer`] if the arm is not built, its child not there, or the task too large.
     pub fn start(arm: &Arm, children: &Path, task: &Task) -> Result<Server, NoAnswer> {
         let home = arm.home();
-        there(&home, children).map_err(NoAnswer::Unavailable)?;
+        startable(&home, children).map_err(NoAnswer::Unavailable)?;
         let needs = (task.workload.footprint)(task.params, arm.def);
         let has = machine::available_memory().unwrap_or(u64::MAX);
         affordable(needs, has).map_err(NoAnswer::TooMuch)?;

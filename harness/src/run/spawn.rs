@@ -3,7 +3,7 @@
 use super::interrupt;
 use super::memory::{Observed, Watch};
 use crate::probe::limits;
-use crate::trial::{ChildReport, Protocol, Receipt, SuiteReport, TrialSpec};
+use crate::trial::{Answers, ChildReport, Inquiry, Protocol, Receipt, TrialSpec};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use serde::de::DeserializeOwned;
@@ -89,18 +89,22 @@ pub fn run(start: &Start) -> io::Result<Seen> {
     Ok(Seen { ended, memory })
 }
 
-/// Has a child ask the behaviour suite of its heap.
+/// Asks a child what `option` says, of the arm that `inquiry` names.
 ///
 /// # Errors
 /// If it cannot be started at all.
-pub fn suite(
+pub fn inquiry(
     child: &Path,
     environment: &BTreeMap<String, String>,
+    option: &str,
+    inquiry: &Inquiry,
     hard_limit: Duration,
-) -> io::Result<Ended<SuiteReport>> {
+) -> io::Result<Ended<Answers>> {
     let mut command = Command::new(child);
-    command.arg(crate::child::suite::OPTION);
-    to_its_end(command, environment, b"", hard_limit, false).map(|(ended, _)| ended)
+    command.arg(option);
+    let mut orders = serde_json::to_vec(inquiry)?;
+    orders.push(b'\n');
+    to_its_end(command, environment, &orders, hard_limit, false).map(|(ended, _)| ended)
 }
 
 /// Has a child describe the arm `arm`.

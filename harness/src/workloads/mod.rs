@@ -27,6 +27,9 @@ pub struct WorkloadDef {
     /// Its own phases, in order, each told to the session once: between `start`, before the measured region, and
     /// `empty`, when everything is freed.
     pub phases: &'static [&'static str],
+    /// Small sets of parameters, those that are not named left to their defaults: what `heaplab verify` runs. Together they
+    /// have every word of every parameter that takes words.
+    pub small: &'static [&'static [(&'static str, &'static str)]],
     /// What single parameters cannot say: which exclude each other or need each other.
     pub check: fn(&Params) -> Result<(), BadParam>,
     /// Bytes that one trial needs at most, the child's own tables and input included.
@@ -156,6 +159,22 @@ impl WorkloadDef {
         [START].into_iter().chain(own).chain([EMPTY, TRIMMED])
     }
 
+    /// The [`small`](WorkloadDef::small) sets, completed with defaults.
+    ///
+    /// # Errors
+    /// [`BadParam`] if one of them is wrong.
+    pub fn small_sets(&self) -> Result<Vec<Params>, BadParam> {
+        self.small
+            .iter()
+            .map(|set| {
+                let given = set
+                    .iter()
+                    .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+                self.resolve(&given.collect())
+            })
+            .collect()
+    }
+
     /// The parameter `name`.
     ///
     /// # Errors
@@ -196,6 +215,31 @@ mod tests {
             resolved,
             params(&[("shape", "one"), ("size", "4MiB"), ("step", "70")])
         );
+    }
+
+    #[test]
+    fn small_sets_have_every_word_of_every_choice() {
+        for workload in WORKLOADS {
+            let sets = workload.small_sets().expect("valid");
+            for param in workload.params {
+                if let params::Kind::Choice(words) = param.kind {
+                    for word in words {
+                        let had = sets
+                            .iter()
+                            .any(|set| set.get(param.name).is_some_and(|value| value == word));
+                        assert!(
+                            had,
+                            "{}: {}={word} is in no small set",
+                            workload.id, param.name
+                        );
+                    }
+                }
+            }
+            let mut different = sets.clone();
+            different.sort();
+            different.dedup();
+            assert_eq!(different.len(), sets.len(), "{}", workload.id);
+        }
     }
 
     #[test]

@@ -60,6 +60,34 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
         },
     ],
     phases: &["full", "churned"],
+    small: &[
+        &[("shape", "random"), ("live", "300"), ("pairs", "2k")],
+        &[("shape", "fifo"), ("live", "300"), ("pairs", "2k")],
+        &[
+            ("shape", "stack"),
+            ("live", "300"),
+            ("pairs", "2k"),
+            ("batch", "450"),
+        ],
+        &[
+            ("shape", "batch-lifo"),
+            ("live", "300"),
+            ("pairs", "2k"),
+            ("batch", "450"),
+        ],
+        &[
+            ("shape", "batch-fifo"),
+            ("live", "300"),
+            ("pairs", "2k"),
+            ("batch", "450"),
+        ],
+        &[
+            ("shape", "batch-random"),
+            ("live", "300"),
+            ("pairs", "2k"),
+            ("batch", "450"),
+        ],
+    ],
     check: |_| Ok(()),
     footprint,
 };
