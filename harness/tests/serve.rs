@@ -189,7 +189,8 @@ fn an_error_is_an_answer_and_the_child_lives_on() {
             let answer = said(&mut server, line);
             assert!(complaint(&answer).contains(why), "{line}: {answer:?}");
             assert_eq!(answer.iterations, 0);
-            assert_eq!(answer.receipt.is_some(), opened, "{line}");
+            // Once a heap is open, every answer says whose it is.
+            assert!(answer.receipt.is_some() || !opened, "{line}");
         }
         assert_eq!(said(&mut server, &altered(&|_| ())).outcome, Outcome::Ok);
     }
