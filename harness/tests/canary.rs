@@ -18,7 +18,16 @@ fn small_trials(arm: &str) -> Vec<TrialSpec> {
         verify: true,
         ..spec
     };
-    let walks = ["concat", "concat-copy", "list", "vec2x", "chunks", "join"].map(|mode| {
+    let modes = [
+        "concat",
+        "concat-lines",
+        "concat-copy",
+        "list",
+        "vec2x",
+        "chunks",
+        "join",
+    ];
+    let walks = modes.map(|mode| {
         spec(
             arm,
             "walker",

@@ -134,6 +134,7 @@ fn expected(kind: Kind) -> String {
         Kind::Size(min, max) => {
             format!("{} to {}", size::format_bytes(min), size::format_bytes(max))
         }
+        Kind::Count(min, max) => format!("{min} to {max}"),
         Kind::Duration => "a length of time, such as 20s".to_owned(),
         Kind::ExistingPath => "a directory or regular file".to_owned(),
     }

@@ -13,6 +13,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Bytes in a range, written as `4MiB` or plainly.
     Size(u64, u64),
+    /// A number in a range.
+    Count(u64, u64),
     /// A length of time, written as `20s`; `0s` is none.
     Duration,
     /// An existing directory or regular file.
@@ -71,6 +73,10 @@ impl ParamDef {
                     size::format_bytes(max)
                 ))),
             },
+            Kind::Count(min, max) => match value.trim().parse::<u64>() {
+                Ok(count) if (min..=max).contains(&count) => Ok(count.to_string()),
+                _ => Err(expected(format!("a whole number from {min} to {max}"))),
+            },
             Kind::Duration => match size::parse_duration(value) {
                 Ok(time) => Ok(size::format_duration(time)),
                 Err(_) => Err(expected("a length of time (such as 20s)".to_owned())),
@@ -93,6 +99,11 @@ pub fn bytes(params: &Params, name: &str) -> u64 {
         .get(name)
         .and_then(|value| size::parse_bytes(value).ok())
         .unwrap_or(0)
+}
+
+/// A number that [`ParamDef::normal`] has passed; `None` where it has no value.
+pub fn count(params: &Params, name: &str) -> Option<u64> {
+    params.get(name)?.parse().ok()
 }
 
 /// A length of time that [`ParamDef::normal`] has passed; `None` where it has no value or is `0s`.

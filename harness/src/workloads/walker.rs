@@ -3,8 +3,8 @@
 //! Imitates the lost script of the 2007 report: walk a directory, read each file into memory line by line, then
 //! collect garbage (here: drop everything) before the next. How the lines are kept is the whole point, so it is a
 //! parameter; `concat` is the one that the report fell into (docs/history.md, "The cause"). Input is a real directory or file
-//! (`root`) or a seeded corpus. Reading and finding the newlines happens before the clock starts: what is measured is
-//! keeping the lines and dropping them. Not good for: input speed, threads, long-lived fragmentation.
+//! (`root`) or a seeded corpus of one file or several. Reading, or making, a file and finding its newlines happens while
+//! the clock stands still: what is measured is keeping the lines and dropping them. Not good for: input speed, threads, long-lived fragmentation.
 
 use super::WorkloadDef;
 use super::params::{self, BadParam, Kind, ParamDef};
@@ -14,6 +14,7 @@ use crate::child::session::{Session, Stop};
 use crate::input::corpus::Corpus;
 use crate::input::{lines, tree};
 use crate::probe::mapping::Mapping;
+use crate::size;
 use crate::trial::{FileRow, Params};
 use contract::{Block, Driver, Heap, Lines, Mode, OutOfMemory};
 use std::path::Path;
@@ -22,11 +23,19 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 /// The definition.
 pub const WORKLOAD: WorkloadDef = WorkloadDef {
     id: "walker",
-    what: "the 2007 file walker: each file read line by line and kept in one of six ways, then dropped",
+    what: "the 2007 file walker: each file read line by line and kept in one of seven ways, then dropped",
     params: &[
         ParamDef {
             name: "mode",
-            kind: Kind::Choice(&["concat", "concat-copy", "list", "vec2x", "chunks", "join"]),
+            kind: Kind::Choice(&[
+                "concat",
+                "concat-lines",
+                "concat-copy",
+                "list",
+                "vec2x",
+                "chunks",
+                "join",
+            ]),
             default: Some("concat"),
             what: "how the lines are kept",
         },
@@ -40,7 +49,13 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
             name: "size",
             kind: Kind::Size(1, 2 << 30),
             default: None,
-            what: "bytes of the seeded input",
+            what: "bytes of the seeded input, of each of its files",
+        },
+        ParamDef {
+            name: "files",
+            kind: Kind::Count(1, MOST_FILES),
+            default: None,
+            what: "a made directory of so many files, each with a text of its own, walked one after the other",
         },
         ParamDef {
             name: "root",
@@ -67,6 +82,10 @@ const HEADER: usize = 33;
 const SMALL_CHUNK: usize = 8 << 10;
 /// ... doubles it up to this, and from then on adds this.
 const BIG_CHUNK: usize = 512 << 10;
+/// Most files of a made directory.
+const MOST_FILES: u64 = 10_000;
+/// Most bytes of a made directory: making more would take longer than anybody waits.
+const MOST_MADE: u64 = 64 << 30;
 /// Lines between two looks at the clock.
 const LINES_A_LOOK: usize = 128;
 /// Shortest line that footprints reckon with.
@@ -74,7 +93,16 @@ const SHORT_LINE: u64 = 20;
 
 fn check(params: &Params) -> Result<(), BadParam> {
     let has = |name| params.contains_key(name);
+    let made = || Input::of(params).whole;
     match (has("root"), has("corpus"), has("size")) {
+        (true, false, false) if has("files") => Err(BadParam(
+            "walker: `root` and `files` exclude each other: a real directory has the files that it has".to_owned(),
+        )),
+        (false, true, true) if made() > MOST_MADE => Err(BadParam(format!(
+            "walker: `files` of `size` are {} in all: at most {} are made",
+            size::approx_bytes(made()),
+            size::format_bytes(MOST_MADE)
+        ))),
         (true, false, false) | (false, true, true) => Ok(()),
         (true, _, _) => Err(BadParam(
             "walker: `root` and `corpus`/`size` exclude each other".to_owned(),
@@ -92,24 +120,48 @@ fn check(params: &Params) -> Result<(), BadParam> {
     }
 }
 
+/// Bytes of an input.
+struct Input {
+    /// Of its largest file: no more of it is in memory at a time.
+    largest: u64,
+    /// Of all its files.
+    whole: u64,
+}
+
+impl Input {
+    fn of(params: &Params) -> Input {
+        let Some(root) = params.get("root") else {
+            let largest = params::bytes(params, "size");
+            let files = params::count(params, "files").unwrap_or(1);
+            return Input {
+                largest,
+                whole: largest.saturating_mul(files),
+            };
+        };
+        let sizes: Vec<u64> = tree::walk(Path::new(root)).map_or_else(
+            |_| Vec::new(),
+            |found| found.files.iter().map(|file| file.size).collect(),
+        );
+        Input {
+            largest: sizes.iter().copied().max().unwrap_or(0),
+            whole: sizes.iter().fold(0, |sum, size| sum.saturating_add(*size)),
+        }
+    }
+}
+
 fn footprint(params: &Params, arm: &ArmDef) -> u64 {
-    let largest = match params.get("root") {
-        Some(root) => tree::walk(Path::new(root)).map_or(0, |found| {
-            let sizes = found.files.iter().map(|file| file.size);
-            sizes.max().unwrap_or(0)
-        }),
-        None => params::bytes(params, "size"),
-    };
+    let Input { largest, whole } = Input::of(params);
     // The input, its table of line lengths and the handles of the kept lines are the child's own.
     let own = largest + largest / SHORT_LINE * (size_of::<u32>() + size_of::<Block>()) as u64;
     let kept = match params.get("mode").map(String::as_str) {
         // A kept line of 20 bytes is a block of up to 64; a joined list holds the text twice.
         Some("list" | "join") => 5,
-        // Every prefix stays where nothing is freed.
-        Some("concat-copy") if !arm.reuses => largest / SHORT_LINE / 2,
+        // Every prefix stays where nothing is freed, and every line, or every copy of the string that it displaces.
+        Some("concat-copy" | "concat-lines") if !arm.reuses => largest / SHORT_LINE / 2,
         _ => arm.growth_factor,
     };
-    own + largest.saturating_mul(kept)
+    let read = if arm.reuses { largest } else { whole };
+    own.saturating_add(read.saturating_mul(kept))
 }
 
 pub(super) fn run<H: Heap, M: Mode>(
@@ -131,16 +183,24 @@ pub(super) fn run<H: Heap, M: Mode>(
                 .get("corpus")
                 .and_then(|name| name.parse().ok())
                 .ok_or_else(|| Stop::Input("walker needs a corpus or a root".to_owned()))?;
-            let mut text = Mapping::new(params::bytes(params, "size") as usize)
-                .map_err(|why| Stop::Input(format!("cannot map the input: {why}")))?;
-            kind.fill(seed, text.as_mut_slice());
-            let name = format!("corpus:{kind}");
-            let largest = true;
-            walk.file(&name, text.as_slice(), largest, driver, session)?;
-            session.emptied(driver)
+            let made = Made {
+                kind,
+                size: params::bytes(params, "size") as usize,
+                files: params::count(params, "files"),
+            };
+            walk.made(&made, seed, driver, session)
         }
         Some(root) => walk.tree(Path::new(root), driver, session),
     }
+}
+
+/// A seeded input.
+struct Made {
+    kind: Corpus,
+    /// Bytes of each file.
+    size: usize,
+    /// Files of a directory; `None`: one file that stands alone.
+    files: Option<u64>,
 }
 
 /// What the walk carries from file to file.
@@ -156,6 +216,39 @@ struct Walk {
 }
 
 impl Walk {
+    /// Walks files that are made one after the other in the same place, as a reader's buffer would hold them: the
+    /// child has no more than one of them in memory, and each is made between two measured regions.
+    fn made<H: Heap, M: Mode>(
+        &mut self,
+        made: &Made,
+        seed: u64,
+        driver: &mut Driver<H, M>,
+        session: &mut Session,
+    ) -> Result<(), Stop> {
+        let mut text = Mapping::new(made.size)
+            .map_err(|why| Stop::Input(format!("cannot map the input: {why}")))?;
+        if made.files.is_some() {
+            // For the file with the most lines, so that these tables do not move between one file and the next.
+            let most = made.kind.most_lines(made.size);
+            self.lengths.reserve_exact(most);
+            self.kept.reserve_exact(most);
+        }
+        let mut texts = made.kind.texts(seed);
+        let mut ended = Ok(());
+        for number in 1..=made.files.unwrap_or(1) {
+            texts.fill_next(text.as_mut_slice());
+            let name = match made.files {
+                Some(_) => format!("corpus:{}/{number}", made.kind),
+                None => format!("corpus:{}", made.kind),
+            };
+            let largest = number == 1;
+            let file = self.file(&name, text.as_slice(), largest, driver, session);
+            goes_on(&mut ended, file)?;
+        }
+        ended?;
+        session.emptied(driver)
+    }
+
     fn tree<H: Heap, M: Mode>(
         &mut self,
         root: &Path,
@@ -166,8 +259,6 @@ impl Walk {
         session.found.skipped = found.skipped.clone();
         let mut room = Mapping::new((found.largest() as usize).max(1))
             .map_err(|why| Stop::Input(format!("cannot map the input: {why}")))?;
-        // One file that runs out of memory or time does not end the walk, as it did not in 2007; the trial remembers
-        // the first such ending.
         let mut ended = Ok(());
         let most = found.files.iter().map(|file| file.size).max();
         let mut full = false;
@@ -186,11 +277,8 @@ impl Walk {
             let largest = !full && Some(file.size) == most;
             full |= largest;
             let text = &room.as_slice()[..read.bytes];
-            match self.file(&name, text, largest, driver, session) {
-                Err(stop @ Stop::TrialTimedOut(_)) => return Err(stop),
-                Err(stop) => ended = ended.and(Err(stop)),
-                Ok(()) => {}
-            }
+            let file = self.file(&name, text, largest, driver, session);
+            goes_on(&mut ended, file)?;
         }
         if session.found.files.is_empty() {
             let left_out: Vec<String> = session
@@ -238,6 +326,7 @@ impl Walk {
             limit_ns: self.file_limit_ns,
         };
         match self.mode.as_str() {
+            "concat-lines" => this.read(ConcatLines::default(), driver, session),
             "concat-copy" => this.read(ConcatCopy::default(), driver, session),
             "list" => this.read(
                 List {
@@ -269,6 +358,17 @@ impl Walk {
         self.kept = kept;
         Ok(())
     }
+}
+
+/// One file that runs out of memory or time does not end the walk, as it did not in 2007; the trial remembers the first
+/// such ending.
+fn goes_on(ended: &mut Result<(), Stop>, file: Result<(), Stop>) -> Result<(), Stop> {
+    match file {
+        Err(stop @ Stop::TrialTimedOut(_)) => return Err(stop),
+        Err(stop) if ended.is_ok() => *ended = Err(stop),
+        _ => {}
+    }
+    Ok(())
 }
 
 struct File<'a> {
@@ -439,6 +539,51 @@ impl Keep for Concat {
         self.content
             .into_iter()
             .for_each(|block| driver.free(block));
+    }
+}
+
+/// `concat-lines`: as `concat`, but each line is a string of its own first, as CPython has it. The name `line` holds one
+/// until it is given the next, so for a moment there are two; the first of a file becomes the content itself, because
+/// nothing and a string is that string.
+#[derive(Default)]
+struct ConcatLines {
+    content: Option<Block>,
+    line: Option<Block>,
+}
+
+impl Keep for ConcatLines {
+    #[inline]
+    fn keep<H: Heap, M: Mode>(
+        &mut self,
+        driver: &mut Driver<H, M>,
+        line: &[u8],
+    ) -> Result<(), OutOfMemory> {
+        let read = object(driver, line)?;
+        if let Some(before) = self.line.take() {
+            driver.free(before);
+        }
+        let Some(content) = &mut self.content else {
+            self.content = Some(read);
+            return Ok(());
+        };
+        let end = content.size();
+        let grown = driver.resize(content, end + line.len());
+        if grown.is_ok() {
+            driver.copy(&read, HEADER, content, end, line.len());
+        }
+        self.line = Some(read);
+        grown
+    }
+
+    fn read<H: Heap, M: Mode>(&self, driver: &Driver<H, M>, sink: impl FnMut(&[u8])) {
+        if let Some(content) = &self.content {
+            driver.read(content, HEADER, content.size() - HEADER, sink);
+        }
+    }
+
+    fn release<H: Heap, M: Mode>(self, driver: &mut Driver<H, M>) {
+        let all = self.content.into_iter().chain(self.line);
+        all.for_each(|block| driver.free(block));
     }
 }
 
