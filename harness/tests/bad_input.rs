@@ -117,7 +117,7 @@ fn the_walker_says_what_input_it_needs() {
         let set = format!("files={files}");
         refused(
             &["run", "table-2007", "--set", &set],
-            &["files", files, "a whole number from 1 to 10000"],
+            &["files", files, "a number from 1 to 10k"],
         );
     }
     refused(

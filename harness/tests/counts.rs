@@ -229,6 +229,11 @@ fn every_arm_decides_and_keeps_the_same() {
             "walker",
             "mode = [\"concat-lines\", \"list\"], corpus = \"text\", size = \"50000\", files = \"4\"",
         ),
+        (
+            "pairs",
+            "shape = [\"random\", \"fifo\", \"stack\", \"batch-lifo\", \"batch-fifo\", \"batch-random\"], \
+             live = \"2k\", pairs = \"20k\", batch = \"1500\"",
+        ),
     ] {
         let records = census(workload, params, &arms);
         for record in &records {

@@ -11,7 +11,7 @@ use crate::trial::{Params, Protocol};
 /// `None` if nothing was run that it shows.
 pub(super) fn table(report: &Report<'_>, grid: &Grid, layout: &Layout) -> Option<Table> {
     let time = View::new(report, grid, Protocol::Time);
-    let census = View::new(report, grid, Protocol::Census);
+    let census = View::new(report, grid, Protocol::Census).filter(|view| census::appends(view));
     let views: Vec<&View<'_>> = [&time, &census].into_iter().flatten().collect();
     let first = views.first()?;
     let name = first.name("layout");

@@ -71,6 +71,29 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
         },
     ],
     phases: &["full"],
+    small: &[
+        &[("mode", "concat"), ("corpus", "text"), ("size", "100KiB")],
+        &[
+            ("mode", "concat-copy"),
+            ("corpus", "text"),
+            ("size", "100KiB"),
+        ],
+        &[
+            ("mode", "concat-lines"),
+            ("corpus", "text"),
+            ("size", "100KiB"),
+            ("files", "2"),
+        ],
+        &[("mode", "list"), ("corpus", "text"), ("size", "200KiB")],
+        &[("mode", "vec2x"), ("corpus", "text"), ("size", "200KiB")],
+        // It starts with 8 KiB and adds 512 KiB at a time from there on.
+        &[("mode", "chunks"), ("corpus", "text"), ("size", "2MiB")],
+        &[("mode", "join"), ("corpus", "text"), ("size", "200KiB")],
+        &[("mode", "concat"), ("corpus", "nl256"), ("size", "100KiB")],
+        // Several lines of their length, and one.
+        &[("mode", "concat"), ("corpus", "nl64k"), ("size", "300KiB")],
+        &[("mode", "list"), ("corpus", "none"), ("size", "300KiB")],
+    ],
     check,
     footprint,
 };
@@ -132,7 +155,7 @@ impl Input {
     fn of(params: &Params) -> Input {
         let Some(root) = params.get("root") else {
             let largest = params::bytes(params, "size");
-            let files = params::count(params, "files").unwrap_or(1);
+            let files = params::count(params, "files").max(1);
             return Input {
                 largest,
                 whole: largest.saturating_mul(files),
@@ -186,7 +209,9 @@ pub(super) fn run<H: Heap, M: Mode>(
             let made = Made {
                 kind,
                 size: params::bytes(params, "size") as usize,
-                files: params::count(params, "files"),
+                files: params
+                    .contains_key("files")
+                    .then(|| params::count(params, "files")),
             };
             walk.made(&made, seed, driver, session)
         }
