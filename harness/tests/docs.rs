@@ -286,6 +286,8 @@ fn every_key_of_an_experiment() {
     let levels = [
         "nonsense = 1",
         "[[grid]]\nnonsense = 1",
+        "[[grid]]\n[grid.layout]\nnonsense = 1",
+        "[[grid]]\n[grid.layout]\n[[grid.layout.row]]\nnonsense = 1",
         "[[claim]]\nnonsense = 1",
         "[[claim]]\n[[claim.check]]\nnonsense = 1",
     ];
