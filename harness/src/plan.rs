@@ -71,6 +71,9 @@ pub struct PlannedTrial {
     pub params: Params,
     /// What is measured.
     pub protocol: Protocol,
+    /// Run it once more under callgrind, for its instructions: the census alone.
+    #[serde(default)]
+    pub instructions: bool,
     /// Limit in milliseconds of wall time.
     pub timeout_ms: u64,
     /// Address-space limit in bytes.
@@ -221,6 +224,7 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
                     workload: grid.workload.clone(),
                     params: point.params.clone(),
                     protocol: *protocol,
+                    instructions: grid.instructions && *protocol == Protocol::Census,
                     timeout_ms: limits.timeout_ms,
                     memory_limit: limits.memory,
                     thp: Thp::default(),

@@ -19,6 +19,30 @@ fn ran(library: &Path, protocols: &str) -> Ran {
     Ran::new(&definition, &["--allocators", &arms])
 }
 
+/// valgrind passes the library on to the child, which proves that it is there as ever.
+#[test]
+fn instructions_are_counted_with_the_library() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let library = compiled(folder.path(), "sound.c", &[]);
+    let definition = definition(
+        "growth",
+        ONE,
+        "\"system\"",
+        "\"census\"",
+        "instructions = true",
+    );
+    let arms = format!("system,mine={}", library.display());
+    let ran = Ran::new(&definition, &["--allocators", &arms]);
+    let [system, mine] = &ran.records()[..] else {
+        panic!("{}", err(&ran.output))
+    };
+    let [plain, through] = [system, mine].map(|record| metric(record, "instructions"));
+    assert!(
+        through > plain,
+        "it forwards to the C library: {through}, {plain}"
+    );
+}
+
 /// The records of `mine`, at least one.
 fn mine(ran: &Ran) -> Vec<TrialRecord> {
     let mut records = ran.records();

@@ -137,6 +137,9 @@ fn expected(kind: Kind) -> String {
         Kind::Size(min, max) => {
             format!("{} to {}", size::format_bytes(min), size::format_bytes(max))
         }
+        Kind::Count(min, max) => {
+            format!("{} to {}", size::format_count(min), size::format_count(max))
+        }
         Kind::Duration => "a length of time, such as 20s".to_owned(),
         Kind::ExistingPath => "a directory or regular file".to_owned(),
     }

@@ -175,6 +175,7 @@ impl Run {
         let place = Place {
             children: &children()?,
             trace: &folder.trace(),
+            profile: &folder.profile(),
         };
         let finish = run::run(plan, &done, &mut appender, place).map_err(|why| {
             Failure::Check(format!("{why}; finished trials are kept; {}", resume()))

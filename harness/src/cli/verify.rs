@@ -94,6 +94,7 @@ impl Verify {
         let place = Place {
             children: &children,
             trace: &folder.trace(),
+            profile: &folder.profile(),
         };
         let finish = run::run(&plan, &[], &mut appender, place)?;
         let records = folder.records(&plan)?;

@@ -13,6 +13,7 @@ mod exponents;
 mod files;
 mod findings;
 mod memory;
+mod per_step;
 mod receipts;
 mod times;
 
@@ -121,8 +122,8 @@ impl<'r> Report<'r> {
         &self.claims
     }
 
-    /// The tables of measurements: for each grid that was run the census, the exponents where sizes vary, the memory,
-    /// the times. What must not be compared is not: in its place stands who differs, and how.
+    /// The tables of measurements: for each grid that was run the census, the exponents where sizes vary, the
+    /// instructions where they were counted, the memory, the times. What must not be compared is not: in its place stands who differs, and how.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables = Vec::new();
         let mut files = self.files.clone();
@@ -145,11 +146,20 @@ impl<'r> Report<'r> {
                 }
                 match protocol {
                     Protocol::Census => {
-                        tables.push(with_walks(&view, census::table(&view)));
+                        // A workload that appends nothing has nothing to copy.
+                        let walked = self.walks.contains_key(&(grid.name.clone(), protocol));
+                        if walked || census::appends(&view) {
+                            tables.push(with_walks(&view, census::table(&view)));
+                        }
                         tables.extend(exponents::table(&view));
+                        tables.extend(per_step::instructions(&view));
+                        tables.extend(per_step::faults(&view));
                     }
                     Protocol::Memory => tables.push(with_walks(&view, memory::table(&view))),
-                    Protocol::Time => tables.push(with_walks(&view, times::table(&view))),
+                    Protocol::Time => {
+                        tables.push(with_walks(&view, times::table(&view)));
+                        tables.extend(per_step::times(&view));
+                    }
                 }
             }
         }

@@ -219,6 +219,11 @@ impl Folder {
         Ok(records)
     }
 
+    /// Where callgrind writes while a trial runs; removed after it.
+    pub fn profile(&self) -> PathBuf {
+        self.path.join(".callgrind")
+    }
+
     /// Where strace writes while a trial runs; removed after it.
     pub fn trace(&self) -> PathBuf {
         self.path.join(".strace")

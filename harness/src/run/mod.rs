@@ -4,6 +4,7 @@ pub mod env;
 pub mod folder;
 pub mod gate;
 pub mod inquiry;
+mod instructions;
 pub mod interrupt;
 pub mod memory;
 pub mod progress;
@@ -11,14 +12,16 @@ pub mod receipt;
 pub mod spawn;
 
 use crate::arms::{Arm, Home};
+use crate::metric::INSTRUCTIONS;
 use crate::plan::{Plan, PlannedTrial};
-use crate::probe::{machine, strace};
+use crate::probe::{callgrind, machine, strace};
 use crate::record::TrialRecord;
 use crate::size;
 use crate::trial::{ChildReport, Outcome, Protocol, SCHEMA, SUITE_FACT, TrialSpec};
 use crate::workloads;
 use folder::{Appender, FolderError};
 use gate::Passage;
+use instructions::{Again, Missing};
 use memory::Observed;
 use progress::Progress;
 use spawn::{Ended, Seen, Start};
@@ -54,6 +57,8 @@ pub struct Place<'p> {
     pub children: &'p Path,
     /// File that strace may write.
     pub trace: &'p Path,
+    /// File that callgrind may write.
+    pub profile: &'p Path,
 }
 
 /// Runs what is left of `plan`: every trial without a record among `done`. Records go to `into` one by one.
@@ -109,6 +114,7 @@ struct Run<'p> {
     plan: &'p Plan,
     place: Place<'p>,
     strace: Result<PathBuf, String>,
+    valgrind: Result<PathBuf, String>,
     available_memory: u64,
     agreed: HashMap<String, Agreed>,
     timed_out: HashMap<String, (u64, u32)>,
@@ -140,6 +146,7 @@ impl<'p> Run<'p> {
             plan,
             place,
             strace,
+            valgrind: callgrind::locate(),
             available_memory: machine::available_memory().unwrap_or(u64::MAX),
             agreed: HashMap::new(),
             timed_out: HashMap::new(),
@@ -289,17 +296,19 @@ impl<'p> Run<'p> {
         let limit = Duration::from_millis(trial.timeout_ms);
         let tracer = self.strace.as_ref().ok().filter(|_| traced);
         let mut tracee = BTreeMap::new();
+        let mut untraced = environment.clone();
+        untraced.extend(preloaded(arm));
         if tracer.is_some() {
             tracee = preloaded(arm);
         } else {
-            environment.extend(preloaded(arm));
+            environment = untraced.clone();
         }
         let start = Start {
             child: &child,
             tracer: tracer.map(|strace| (strace.as_path(), strace::arguments(log, &tracee))),
             environment: &environment,
             spec: &spec,
-            hard_limit: limit * HARD_FACTOR + HARD_SLACK,
+            hard_limit: hard_limit(limit),
         };
         record.started_unix = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -348,6 +357,24 @@ impl<'p> Run<'p> {
         }
         let _ = std::fs::remove_file(log);
         tell_memory(&mut record, memory);
+        if trial.instructions && record.outcome == Outcome::Ok {
+            let again = Again {
+                valgrind: &self.valgrind,
+                child: &child,
+                profile: self.place.profile,
+                environment: &untraced,
+                spec: &spec,
+                hard_limit,
+            };
+            match again.count(&record) {
+                Ok(count) => drop(record.metrics.insert(INSTRUCTIONS.to_owned(), count)),
+                Err(Missing::Interrupted) => return None,
+                Err(Missing::Because(why)) => {
+                    record.absent.insert(INSTRUCTIONS.to_owned(), why);
+                }
+            }
+            record.child_ms = clock.elapsed().as_millis() as u64;
+        }
         Some(record)
     }
 
@@ -436,6 +463,11 @@ fn tell_memory(record: &mut TrialRecord, memory: Option<Observed>) {
         memory.tell(record, workload.all_phases());
         record.absent.extend(reasons);
     }
+}
+
+/// When a child is killed that should have stopped itself after `limit`.
+fn hard_limit(limit: Duration) -> Duration {
+    limit * HARD_FACTOR + HARD_SLACK
 }
 
 fn shown(sum: &Option<String>) -> &str {

@@ -47,7 +47,7 @@ pub enum Ended<R> {
 pub struct Start<'a> {
     /// The child's binary.
     pub child: &'a Path,
-    /// strace and its arguments, if the child is to be traced.
+    /// strace or valgrind and its arguments, if the child is to be run under it.
     pub tracer: Option<(&'a Path, Vec<OsString>)>,
     /// The child's whole environment.
     pub environment: &'a BTreeMap<String, String>,
@@ -73,8 +73,8 @@ pub struct Seen {
 /// If it cannot be started at all.
 pub fn run(start: &Start) -> io::Result<Seen> {
     let command = match &start.tracer {
-        Some((strace, arguments)) => {
-            let mut command = Command::new(strace);
+        Some((tracer, arguments)) => {
+            let mut command = Command::new(tracer);
             command.args(arguments).arg(start.child);
             command
         }

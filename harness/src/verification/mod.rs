@@ -82,6 +82,7 @@ pub fn plan(request: &Request) -> Result<Plan, BadPlan> {
                     timeout_ms: request.timeout.as_millis().max(1) as u64,
                     memory_limit: None,
                     thp: Thp::default(),
+                    instructions: false,
                     footprint_bytes: (workload.footprint)(&params, arm.def),
                 });
             }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod growth;
+pub mod pairs;
 pub mod params;
 pub mod walker;
 
@@ -36,7 +37,7 @@ pub struct WorkloadDef {
 }
 
 /// Every workload, in the order of lists.
-pub static WORKLOADS: &[WorkloadDef] = &[walker::WORKLOAD, growth::WORKLOAD];
+pub static WORKLOADS: &[WorkloadDef] = &[walker::WORKLOAD, growth::WORKLOAD, pairs::WORKLOAD];
 
 /// Every phase of any workload, in the order in which reports show them.
 pub fn phases() -> Vec<&'static str> {
@@ -65,6 +66,7 @@ pub fn run<H: Heap, M: Mode>(
     match id {
         "walker" => walker::run(params, seed, driver, session),
         "growth" => growth::run(params, driver, session),
+        "pairs" => pairs::run(params, seed, driver, session),
         other => Err(Stop::Input(format!(
             "this child knows no workload `{other}`"
         ))),
@@ -215,6 +217,10 @@ mod tests {
             ("walker", &[("root", "/dev/null")], "regular file"),
             ("walker", &[("corpus", "text"), ("size", "4Mib")], "4MiB"),
             ("growth", &[("size", "1MiB"), ("step", "0")], "from 1"),
+            ("pairs", &[("live", "10kB")], "from 1 to 10M"),
+            ("pairs", &[("live", "11M")], "such as 10k"),
+            ("pairs", &[("pairs", "0")], "from 1 to 100M"),
+            ("pairs", &[("shape", "batch-lfo")], "batch-lifo"),
         ] {
             let error = find(workload)
                 .and_then(|w| w.resolve(&params(given)))
