@@ -83,7 +83,8 @@ pub fn run(
         .filter(|t| !finished.contains(&t.trial))
         .cloned()
         .collect();
-    let mut progress = Progress::new(left.len());
+    let purpose = plan.verify.then_some("verify");
+    let mut progress = Progress::new(left.len()).with_purpose(purpose);
     for (i, trial) in left.iter().enumerate() {
         if interrupt::asked() {
             progress.finish();

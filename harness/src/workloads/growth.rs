@@ -43,7 +43,7 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
     small: &[
         &[("shape", "one"), ("size", "200KiB")],
         &[("shape", "one"), ("size", "1MiB"), ("step", "4096")],
-        &[("shape", "two"), ("size", "200KiB")],
+        &[("shape", "two"), ("size", "100KiB")],
         &[("shape", "pinned"), ("size", "200KiB")],
     ],
     check: |_| Ok(()),
