@@ -840,7 +840,7 @@ fn results_have_their_places() {
     let mut tables = Names::new();
     for (id, definition) in BUILT_IN {
         let experiment = Experiment::parse(definition, id).expect("built in");
-        let kinds = ["census", "exponents", "memory", "time"];
+        let kinds = ["census", "exponents", "memory", "time", "layout"];
         tables.extend(
             experiment
                 .grids
