@@ -79,12 +79,13 @@ impl<O: Os, P: Policy> Heap<O, P> {
     /// `p` is a live block of this heap, or null.
     #[inline(always)]
     unsafe fn pool_of(&self, p: ClientPtr) -> Option<PoolPtr> {
+        // The test believes the pointer, and takes what is no block for the backing's. So here all arenas are looked at.
+        if HARDENED && self.has(p.raw()) {
+            self.demand_live(p);
+        }
         // SAFETY: the caller's promise.
         if !unsafe { self.test.has(p, self.arenas.table(), &self.policy) } {
             return None;
-        }
-        if HARDENED {
-            self.demand_live(p);
         }
         // SAFETY: MARKED: a live block of a pool.
         Some(unsafe { PoolPtr::of(p, self.policy.pool_size()) })
