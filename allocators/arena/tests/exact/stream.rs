@@ -328,11 +328,13 @@ fn realloc_heavy(random: &mut Random, geometry: Geometry, sink: &mut Sink) {
                 Op::Free(slot)
             }
             (Some(size), how) => {
+                let block = size.next_multiple_of(16);
                 let new = match how {
                     1 => random.size(),
                     2 => size + size / 8 + 8,
-                    3 => (size * 3).div_ceil(4),
-                    4 => (size * 3 / 4).saturating_sub(1),
+                    // The borders of the rule: three quarters of the block, and the whole.
+                    3 => block * 3 / 4 + random.below(2),
+                    4 => block + random.below(2),
                     _ => (size + 16).saturating_sub(random.below(48)),
                 };
                 sizes[slot] = Some(new);
