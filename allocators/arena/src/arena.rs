@@ -132,7 +132,7 @@ impl Record {
 pub struct Table {
     records: NonNull<Record>,
     len: u32,
-    begun: u32,
+    begun: usize,
     usable: Option<ArenaId>,
     arena_size: usize,
     pool_size: usize,
@@ -180,13 +180,13 @@ impl Table {
     /// Where the arena of a record begins, the record named as a pool's header names it; 0 if it has none now; `None` if
     /// no record that has ever had one is so named.
     #[inline]
-    pub(crate) fn base_of(&self, word: u32) -> Option<usize> {
+    pub(crate) fn base_of(&self, word: usize) -> Option<usize> {
         let index = word.wrapping_sub(1);
         if index >= self.begun {
             return None;
         }
         // SAFETY: TABLE: `begun` is `len` at most.
-        let record = unsafe { &*self.records.as_ptr().add(index as usize) };
+        let record = unsafe { &*self.records.as_ptr().add(index) };
         Some(record.base.map_or(0, ArenaPtr::address))
     }
 
@@ -457,7 +457,7 @@ impl<D: Order> Arenas<D> {
             ..Record::unused(None)
         };
         // Records are used in their order until one is released; then that one comes first.
-        self.table.begun = self.table.begun.max(id.0.get());
+        self.table.begun = self.table.begun.max(id.index() + 1);
         self.order.added(&mut self.table, id);
         self.counts.allocated_total += 1;
         self.counts.current += 1;

@@ -18,7 +18,8 @@ use core::ptr;
 /// Invariant MARKED: the address test has exactly the arenas that the table holds. So a live block of this heap at an
 /// address that it has is a block of a pool, and at any other one of the backing.
 ///
-/// Invariant USED: a pool on a class list is used: it has a free block, and is of that class.
+/// Invariant USED: a pool on a class list is used: it has a free block, and is of that class. A pool that has had a live
+/// block has a class, one of the policy's.
 #[derive(Debug)]
 pub struct Heap<O: Os, P: Policy> {
     os: O,
@@ -114,9 +115,10 @@ impl<O: Os, P: Policy> Heap<O, P> {
         }
     }
 
-    /// malloc where the class has no used pool. Apart, so that the common case saves no registers.
+    /// malloc where the class has no used pool. Apart, so that the common case saves no registers; and with a calling
+    /// convention by which nothing unwinds, so that the common case prepares for nothing.
     #[inline(never)]
-    fn malloc_of_another_pool(&mut self, class: SizeClass, size: usize) -> *mut u8 {
+    extern "C" fn malloc_of_another_pool(&mut self, class: SizeClass, size: usize) -> *mut u8 {
         match self.begin_pool(class) {
             Some(block) => block.hand_out(),
             None => self.os.malloc(size),
@@ -198,7 +200,8 @@ impl<O: Os, P: Policy> Heap<O, P> {
         // SAFETY: MARKED: a live block of a pool, which the client gives up.
         let block = unsafe { p.given_up() };
         if pool.give(block) {
-            self.link(pool);
+            // SAFETY: it had this one.
+            unsafe { self.link(pool) };
         } else if pool.live.get() == 0 {
             self.retire(pool);
         }
@@ -279,14 +282,28 @@ impl<O: Os, P: Policy> Heap<O, P> {
         Some(())
     }
 
-    /// Puts a pool at the front of its class's list.
+    /// The list of a pool's class.
+    ///
+    /// # Safety
+    /// The pool has had a live block.
     #[inline]
-    fn link(&mut self, pool: PoolPtr) {
-        let Some(class) = pool.class.get() else {
-            return;
-        };
+    unsafe fn list_of(&mut self, pool: PoolPtr) -> &mut Option<PoolPtr> {
+        // SAFETY: USED: there is a class, and it is one of the policy's, of which there are `MAX_CLASSES` at most.
+        unsafe {
+            let class = pool.class.get().unwrap_unchecked();
+            self.used.get_unchecked_mut(class.index())
+        }
+    }
+
+    /// Puts a pool at the front of its class's list.
+    ///
+    /// # Safety
+    /// The pool has had a live block.
+    #[inline]
+    unsafe fn link(&mut self, pool: PoolPtr) {
         count(Work::PoolLinks, 1);
-        let first = self.used[class.index()].replace(pool);
+        // SAFETY: the caller's promise.
+        let first = unsafe { self.list_of(pool) }.replace(pool);
         pool.prev.set(None);
         pool.next.set(first);
         if let Some(first) = first {
@@ -308,7 +325,7 @@ impl<O: Os, P: Policy> Heap<O, P> {
     /// Takes a pool, which is empty now, off its class's list and gives it to its arena; and, if the policy says so,
     /// the arena to the operating system.
     #[inline(never)]
-    fn retire(&mut self, pool: PoolPtr) {
+    extern "C" fn retire(&mut self, pool: PoolPtr) {
         count(Work::PoolUnlinks, 1);
         count(Work::PoolsGivenBack, 1);
         let (prev, next) = (pool.prev.get(), pool.next.get());

@@ -68,6 +68,7 @@ const _: () = assert!(size_of::<PoolHeader>() == HEADER);
 ///
 /// Invariant LISTED: the free list of a pool that has a class holds blocks of that pool whose links are set, each once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
 pub struct PoolPtr(NonNull<PoolHeader>);
 
 impl Deref for PoolPtr {
@@ -89,18 +90,20 @@ const ARENA_OFFSET: usize = mem::offset_of!(PoolHeader, arena);
 /// `p` is in use, the client's or ours, and the pool size is at most that of an OS page; so whatever lies at the start of
 /// the pool's place, it can be read.
 #[inline]
-pub(crate) unsafe fn peek_arena(p: ClientPtr, pool_size: usize) -> u32 {
-    let at = pool_start(p.address(), pool_size) + ARENA_OFFSET;
+pub(crate) unsafe fn peek_arena(p: ClientPtr, pool_size: usize) -> usize {
+    let pool = pool_start(p.address(), pool_size);
     // The memory may be another's, written by another or by nobody: nothing that Rust could be told. So the load is
     // the machine's own, or at least one that the compiler makes no use of.
     #[cfg(target_arch = "x86_64")]
     {
-        let word: u32;
-        // SAFETY: the caller's promise. Nothing is written, and a word from assembly is some word.
+        let word: usize;
+        // SAFETY: the caller's promise. Nothing is written, and a word from assembly is some word. A load of 32 bits
+        // clears the upper ones.
         unsafe {
             core::arch::asm!(
-                "mov {word:e}, dword ptr [{at}]",
-                at = in(reg) at,
+                "mov {word:e}, dword ptr [{pool} + {offset}]",
+                pool = in(reg) pool,
+                offset = const ARENA_OFFSET,
                 word = lateout(reg) word,
                 options(nostack, preserves_flags, readonly),
             );
@@ -110,7 +113,7 @@ pub(crate) unsafe fn peek_arena(p: ClientPtr, pool_size: usize) -> u32 {
     #[cfg(not(target_arch = "x86_64"))]
     // SAFETY: the caller's promise.
     unsafe {
-        core::ptr::with_exposed_provenance::<u32>(at).read_volatile()
+        core::ptr::with_exposed_provenance::<u32>(pool + ARENA_OFFSET).read_volatile() as usize
     }
 }
 

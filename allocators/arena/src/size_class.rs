@@ -16,6 +16,7 @@ pub const MAX_CLASSES: usize = MAX_THRESHOLD >> *ALIGN_BITS.start();
 /// Kept as the block size in units of the alignment, which is never 0: `block size = alignment * units`,
 /// `index = units - 1`, `1 <= units <= MAX_CLASSES`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
 pub struct SizeClass(NonZeroU32);
 
 impl SizeClass {
