@@ -31,7 +31,7 @@ pub enum Takes {
     Bytes(u64, u64),
     /// A whole number from the first to the second.
     Count(u64, u64),
-    /// One of these words.
+    /// One of these words, of which the first is the default.
     Word(&'static [Word]),
 }
 
@@ -845,6 +845,17 @@ impl ArmDef {
 }
 
 impl Knob {
+    /// The values that a child of their own holds, with where that is.
+    pub fn homes(&self) -> impl Iterator<Item = (&'static str, Home)> {
+        let words: &'static [Word] = match self.takes {
+            Takes::Word(words) => words,
+            Takes::Bytes(..) | Takes::Count(..) => &[],
+        };
+        words
+            .iter()
+            .filter_map(|word| Some((word.name, word.home?)))
+    }
+
     /// The value, numbers made plain.
     fn value(&self, value: &str) -> Result<String, String> {
         let within = |number: Option<u64>, min, max| {

@@ -23,6 +23,11 @@ pub static BUILT_IN: &[(&str, &str)] = &[
         "memory-walker",
         include_str!("../experiments/memory-walker.toml"),
     ),
+    (
+        "pairs-census",
+        include_str!("../experiments/pairs-census.toml"),
+    ),
+    ("pairs-time", include_str!("../experiments/pairs-time.toml")),
 ];
 
 /// A definition that cannot be had.

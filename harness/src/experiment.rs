@@ -1,6 +1,6 @@
 //! The definition: one TOML file that says what is run, why, and what is claimed of it.
 
-use crate::metric::Expression;
+use crate::metric::{Expression, INSTRUCTIONS};
 use crate::nearest::nearest_text;
 use crate::size::{parse_bytes, parse_duration};
 use crate::summary::same_value;
@@ -53,6 +53,9 @@ pub struct Grid {
     /// Blocks of the memory protocol: 1, once a cell, unless what memory is measured varies from run to run.
     #[serde(default = "once", deserialize_with = "blocks")]
     pub memory_blocks: u32,
+    /// True: each census trial is run once more under callgrind, which counts the instructions of its measured region.
+    #[serde(default)]
+    pub instructions: bool,
     /// Limit of one trial, e.g. `"20s"`.
     #[serde(default = "default_timeout")]
     pub timeout: String,
@@ -455,6 +458,15 @@ fn check_grid(grid: &Grid) -> Result<(), CheckError> {
     if let Some(limit) = &grid.memory_limit {
         parse_bytes(limit).map_err(|e| refuse(&owner, limit, &format!("memory-limit {e}")))?;
     }
+    if grid.instructions && !grid.protocols.contains(&Protocol::Census) {
+        let message = "`instructions = true` needs the protocol census, which counts them";
+        return Err(refuse(&owner, "instructions", message));
+    }
+    if grid.instructions && grid.memory_limit.is_some() {
+        let message =
+            "`memory-limit` would hold for valgrind, too: `instructions = true` goes without it";
+        return Err(refuse(&owner, "memory-limit", message));
+    }
     if let Some(name) = grid
         .quick
         .iter()
@@ -481,6 +493,17 @@ fn check_check(owner: &str, grid: &Grid, check: &Check) -> Result<(), CheckError
             "`{}` comes from the protocol {}, which grid `{}` does not run",
             check.metric,
             protocol.name(),
+            grid.name
+        );
+        return bad(&check.metric, message);
+    }
+    let mut over = check.over.iter().flat_map(|over| over.split('+'));
+    if !grid.instructions
+        && (metric.names().any(|name| name == INSTRUCTIONS)
+            || over.any(|name| name.trim() == INSTRUCTIONS))
+    {
+        let message = format!(
+            "`{INSTRUCTIONS}` are counted where a grid has `instructions = true`, which grid `{}` has not",
             grid.name
         );
         return bad(&check.metric, message);
@@ -828,6 +851,24 @@ max = 0.05
                 "quick = { sizes",
                 "12:11",
                 "nearest: size",
+            ),
+            (
+                "metric = \"copied_bytes\"",
+                "metric = \"instructions\"",
+                "21:10",
+                "where a grid has `instructions = true`",
+            ),
+            (
+                "protocols = [\"time\", \"census\"]",
+                "instructions = true\nprotocols = [\"time\"]",
+                "11:1",
+                "needs the protocol census",
+            ),
+            (
+                "protocols =",
+                "instructions = true\nmemory-limit = \"1GiB\"\nprotocols =",
+                "12:1",
+                "`instructions = true` goes without it",
             ),
             (
                 "protocols =",

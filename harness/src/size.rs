@@ -84,6 +84,30 @@ pub fn format_bytes(bytes: u64) -> String {
     }
 }
 
+/// Decimal units of numbers, the largest first.
+const COUNT_UNITS: [(&str, u64); 2] = [("M", 1_000_000), ("k", 1_000)];
+
+/// A number from `10k` (thousands), `1M` (millions) or `70`; `None` for anything else.
+pub fn parse_count(text: &str) -> Option<u64> {
+    let (number, unit) = split(text)?;
+    if unit.is_empty() {
+        return Some(number);
+    }
+    let (_, factor) = COUNT_UNITS.iter().find(|(name, _)| *name == unit)?;
+    number.checked_mul(*factor)
+}
+
+/// The exact number in the largest unit that divides it: `10k`, `1M`, `1500`.
+pub fn format_count(count: u64) -> String {
+    match COUNT_UNITS
+        .iter()
+        .find(|(_, factor)| count >= *factor && count.is_multiple_of(*factor))
+    {
+        Some((name, factor)) => format!("{}{name}", count / factor),
+        None => count.to_string(),
+    }
+}
+
 /// The size for the eye: three digits and a unit, `253 GiB`.
 pub fn approx_bytes(bytes: u64) -> String {
     match BYTE_UNITS.iter().find(|(_, factor)| bytes >= *factor) {

@@ -1,5 +1,6 @@
 //! What one child is told, and what it answers: the wire types of one trial.
 
+use crate::behaviour::Behaviour;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -205,15 +206,31 @@ pub const SUITE_FACT: &str = "behaviour_suite";
 /// What that fact begins with where a rule is broken.
 pub const SUITE_BREAKS: &str = "BREAKS";
 
-/// What a child says of its heap's behaviour, as JSON on its standard output.
+/// What a child is asked of an arm that it holds, as one line of JSON on its standard input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Inquiry {
+    /// Hash of the harness's sources; a child built from others answers nothing but its own.
+    pub source_hash: String,
+    /// Arm without its knobs.
+    pub arm: String,
+    /// Knobs as `(name, value)`.
+    pub knobs: Vec<(String, String)>,
+}
+
+/// What a child answers to an [`Inquiry`], as JSON on its standard output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-pub struct SuiteReport {
+pub struct Answers {
     /// Hash of the sources the child was built from.
     pub source_hash: String,
     /// Why the heap was not asked, if it was not.
     pub refused: Option<String>,
-    /// One row a rule.
+    /// One row a rule, if the behaviour suite was asked.
     pub rows: Vec<SuiteRow>,
+    /// What was observed, if that was asked and the heap served small sizes.
+    pub behaviour: Option<Behaviour>,
+    /// Who it was, where the behaviour was observed.
+    pub receipt: Option<Receipt>,
 }
 
 /// One rule of the behaviour suite and the answer.
@@ -225,4 +242,14 @@ pub struct SuiteRow {
     pub essential: bool,
     /// How it is broken, if it is.
     pub broken: Option<String>,
+    /// What it does that others do otherwise, where the standard leaves it open.
+    pub differs: Option<String>,
+}
+
+impl SuiteRow {
+    /// The rule and how it is broken, if it is.
+    pub fn complaint(&self) -> Option<String> {
+        let how = self.broken.as_ref()?;
+        Some(format!("\"{}\": {how}", self.rule))
+    }
 }

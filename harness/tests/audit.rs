@@ -99,6 +99,20 @@ fn growth_calls_nothing_of_its_own() {
     }
 }
 
+/// Of this workload only the pairs lie in the region: the live blocks are made before it and freed after it.
+#[test]
+fn pairs_call_nothing_of_their_own() {
+    for shape in ["random", "fifo", "stack", "batch-lifo", "batch-random"] {
+        let params = format!("shape = \"{shape}\", live = \"1k\", pairs = \"5k\", batch = \"700\"");
+        let (census, time) = audited("pairs", &params);
+        assert_eq!(driven(&census), 2 * 6000, "{shape}");
+        for record in [&census, &time] {
+            assert_eq!(metric(record, "audited_calls"), 2 * 5000, "{shape}");
+        }
+        assert_eq!(census.checksum_ops, time.checksum_ops);
+    }
+}
+
 /// One call of the C library's own in the middle of the region is seen: the arm `audit-strdup` makes it.
 #[test]
 fn one_call_more_is_noticed() {

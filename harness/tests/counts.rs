@@ -170,6 +170,11 @@ fn every_arm_decides_and_keeps_the_same() {
             "mode = [\"concat\", \"concat-copy\", \"list\", \"vec2x\", \"chunks\", \"join\"], \
              corpus = [\"text\", \"nl64k\", \"none\"], size = \"200000\"",
         ),
+        (
+            "pairs",
+            "shape = [\"random\", \"fifo\", \"stack\", \"batch-lifo\", \"batch-fifo\", \"batch-random\"], \
+             live = \"2k\", pairs = \"20k\", batch = \"1500\"",
+        ),
     ] {
         let records = census(workload, params, &arms);
         for record in &records {

@@ -457,6 +457,39 @@ fn every_field_of_every_file() {
 }
 
 #[test]
+fn every_field_of_a_verification() {
+    let dir = TempDir::new().expect("a temporary folder");
+    let folder = dir.path().join("found");
+    let arms = "system,null,tcmalloc-2007,faulty-flip,faulty-absent,faulty-crash";
+    let output = heaplab()
+        .args(["verify", "--allocators", arms, "--out"])
+        .arg(&folder)
+        .output()
+        .expect("heaplab starts");
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    let document = text("docs/format.md");
+    let content = fs::read_to_string(folder.join("behaviour.json")).expect("the file is there");
+    let mut real = Names::new();
+    let whole = ["arms[].failures[].outcome", "arms[].receipt"];
+    fields(
+        &serde_json::from_str(&content).expect("JSON"),
+        "",
+        &whole,
+        &mut real,
+    );
+    same(
+        "behaviour.json",
+        &first_column(&table(&section(&document, "behaviour.json"), "field")),
+        &filled(real),
+    );
+    let files = first_column(&table(&section(&document, "The folder of a run"), "file"));
+    for entry in fs::read_dir(&folder).expect("a folder").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        assert!(files.contains(&name), "{name}");
+    }
+}
+
+#[test]
 fn exit_codes_are_the_same_everywhere() {
     let codes = |document: &str| -> Vec<String> {
         table(&section(&text(document), "Exit codes"), "code")
@@ -466,16 +499,18 @@ fn exit_codes_are_the_same_everywhere() {
     };
     assert_eq!(codes("README.md"), ["0", "1", "2", "3", "130"]);
     assert_eq!(codes("docs/format.md"), codes("README.md"));
-    let help = out(&said(&["run", "--help"]));
-    let (_, told) = help
-        .split_once("Exit status:")
-        .expect("the help tells them");
-    for code in codes("README.md") {
-        assert!(
-            told.split(|c: char| !c.is_ascii_digit())
-                .any(|word| word == code),
-            "{code} in {told}"
-        );
+    for command in ["run", "verify"] {
+        let help = out(&said(&[command, "--help"]));
+        let (_, told) = help
+            .split_once("Exit status:")
+            .expect("the help tells them");
+        for code in codes("README.md") {
+            assert!(
+                told.split(|c: char| !c.is_ascii_digit())
+                    .any(|word| word == code),
+                "{code} in {told}"
+            );
+        }
     }
 }
 

@@ -437,6 +437,11 @@ unsafe impl contract::Heap for Arena {
         unsafe { (self.entries.realloc)(p, new) }
     }
 
+    unsafe fn realloc_as_c(&self, p: *mut u8, _old: usize, new: usize) -> Option<*mut u8> {
+        // SAFETY: OPEN; the caller's promise: a live block of this heap, or null.
+        Some(unsafe { (self.entries.realloc)(p, new) })
+    }
+
     #[inline]
     unsafe fn free(&self, p: *mut u8) {
         // SAFETY: OPEN; the caller's promise: a live block of this heap.

@@ -2,7 +2,7 @@
 
 use super::phases::{self, Phases};
 use crate::probe::usage::Usage;
-use crate::probe::{clock, limits, markers};
+use crate::probe::{clock, counting, limits, markers};
 use crate::trial::{FileRow, Outcome};
 use contract::{Driver, Heap, Mode, OutOfMemory};
 use std::collections::BTreeMap;
@@ -164,12 +164,14 @@ impl Session {
             markers::begin();
         }
         MEASURING.store(true, Ordering::Relaxed);
+        counting::begin();
         self.begun.wall_ns = clock::monotonic_ns();
     }
 
     /// The clock stops here.
     pub fn stop(&mut self) {
         self.totals.wall_ns += clock::monotonic_ns() - self.begun.wall_ns;
+        counting::end();
         MEASURING.store(false, Ordering::Relaxed);
         if self.marked {
             markers::end();

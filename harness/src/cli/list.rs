@@ -1,10 +1,11 @@
 //! `heaplab list`: what there is.
 
 use super::{Failure, children, print, print_json};
-use crate::arms::{ARMS, ArmDef};
+use crate::arms::ARMS;
 use crate::definitions;
 use crate::plan::{self, Options};
 use crate::run::env::Environment;
+use crate::run::receipt;
 use crate::size;
 use crate::trial::Receipt;
 use crate::workloads::WORKLOADS;
@@ -13,7 +14,6 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
-use std::process::Command;
 
 /// Arguments of `list`.
 #[derive(Debug, Args)]
@@ -60,60 +60,62 @@ impl List {
     }
 }
 
-/// The receipt that an arm's child gives, or why it gives none.
-fn ask(children: &Path, arm: &ArmDef) -> Result<Receipt, String> {
-    if !arm.built {
-        return Err(format!(
-            "not built in: cargo build --release --features {}",
-            arm.feature
-        ));
-    }
-    let answer = Command::new(children.join(arm.child))
-        .args(["--version", arm.id])
-        .env_clear()
-        .envs(arm.environment.iter().copied())
-        .output()
-        .map_err(|why| {
-            format!(
-                "{} cannot be started ({why}): cargo build --release",
-                arm.child
-            )
-        })?;
-    if !answer.status.success() {
-        return Err(String::from_utf8_lossy(&answer.stderr).trim().to_owned());
-    }
-    let receipt: Receipt = serde_json::from_slice(&answer.stdout)
-        .map_err(|why| format!("its receipt is unreadable: {why}"))?;
-    if receipt.source_hash == crate::SOURCE_HASH {
-        Ok(receipt)
-    } else {
-        Err("stale child: rebuild (cargo build --release)".to_owned())
-    }
-}
-
 fn allocators(children: &Path) -> (&'static str, Value, String) {
     let mut values = Vec::new();
-    let mut text = String::from("Allocators (id, what answers, what it is)\n");
+    let mut text = String::from(
+        "Allocators (id, what answers, what it is, how it was built, knobs with what is read back now)\n",
+    );
+    let answers = |receipt: &Result<Receipt, String>| match receipt {
+        Ok(receipt) => format!("{} {}", receipt.allocator, receipt.version),
+        Err(why) => format!("UNAVAILABLE: {why}"),
+    };
     for arm in ARMS.iter().filter(|arm| !arm.test_only) {
-        let receipt = ask(children, arm);
-        let answers = match &receipt {
-            Ok(receipt) => format!("{} {}", receipt.allocator, receipt.version),
-            Err(why) => format!("UNAVAILABLE: {why}"),
-        };
+        let receipt = receipt::ask(children, &arm.home(), arm.id);
+        let told = receipt.as_ref().ok();
         let _ = writeln!(
             text,
             "  {:<20} {}\n  {:20} {}",
-            arm.id, answers, "", arm.what
+            arm.id,
+            answers(&receipt),
+            "",
+            arm.what
         );
+        if let Some(receipt) = told {
+            for (head, pairs) in [("built", &receipt.build), ("reads", &receipt.facts)] {
+                let pairs: Vec<String> = pairs.iter().map(|(k, v)| format!("{k}: {v}")).collect();
+                if !pairs.is_empty() {
+                    let _ = writeln!(text, "  {:20}   {head} {}", "", pairs.join("; "));
+                }
+            }
+        }
+        // Values of knobs that a child of their own holds.
+        let mut elsewhere = serde_json::Map::new();
         for knob in arm.knobs {
             let only_with = knob.only_with.map_or_else(String::new, |(other, value)| {
                 format!("; only with {other}={value}")
             });
+            let now = told.and_then(|receipt| receipt.knobs.get(knob.name));
+            let now = now.map_or_else(String::new, |now| format!("; now {now}"));
             let _ = writeln!(
                 text,
-                "  {:20}   :{}={}  {}{only_with}",
+                "  {:20}   :{}={}  {}{only_with}{now}",
                 "", knob.name, knob.takes, knob.what
             );
+            for (word, home) in knob.homes() {
+                let receipt = receipt::ask(children, &home, arm.id);
+                let setting = format!("{}={word}", knob.name);
+                let _ = writeln!(
+                    text,
+                    "  {:20}     {setting} by {}: {}",
+                    "",
+                    home.child,
+                    answers(&receipt)
+                );
+                elsewhere.insert(
+                    setting,
+                    json!({"receipt": receipt.as_ref().ok(), "unavailable": receipt.as_ref().err()}),
+                );
+            }
         }
         values.push(json!({
             "id": arm.id, "what": arm.what, "note": arm.note,
@@ -123,6 +125,7 @@ fn allocators(children: &Path) -> (&'static str, Value, String) {
                 "what": knob.what,
             })).collect::<Vec<_>>(),
             "receipt": receipt.as_ref().ok(), "unavailable": receipt.as_ref().err(),
+            "elsewhere": elsewhere,
         }));
     }
     ("allocators", Value::Array(values), text)
@@ -133,6 +136,9 @@ fn expected(kind: Kind) -> String {
         Kind::Choice(words) => words.join(" | "),
         Kind::Size(min, max) => {
             format!("{} to {}", size::format_bytes(min), size::format_bytes(max))
+        }
+        Kind::Count(min, max) => {
+            format!("{} to {}", size::format_count(min), size::format_count(max))
         }
         Kind::Duration => "a length of time, such as 20s".to_owned(),
         Kind::ExistingPath => "a directory or regular file".to_owned(),

@@ -42,6 +42,12 @@ pub(super) fn table(view: &View<'_>) -> Table {
     }
 }
 
+/// Whether there is anything that could be copied: no cell is known to have appended nothing.
+pub(super) fn appends(view: &View<'_>) -> bool {
+    let appended = |cell: &Cell| cell.metrics.get("appended_bytes").map(|metric| metric.max);
+    !view.cells().any(|cell| appended(cell) == Some(0))
+}
+
 /// Bytes copied for each byte appended, from the metrics of one trial; `Err` with an upper bound if only moves are
 /// known.
 pub(super) fn copied_per_byte(get: impl Fn(&str) -> Option<u64>) -> Option<Result<f64, f64>> {
@@ -104,7 +110,7 @@ fn mark(view: &View<'_>, cell: &Cell) -> &'static str {
     }
     let receipt = view.report.summary().receipts.get(&cell.arm);
     match Expression::parse("copied_bytes").map(|e| e.exactness(receipt)) {
-        Ok(Exactness::Exact | Exactness::Band(_)) => "",
+        Ok(Exactness::Exact | Exactness::Band(_) | Exactness::Percent(_)) => "",
         _ => "~",
     }
 }

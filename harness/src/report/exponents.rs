@@ -55,12 +55,11 @@ pub(super) fn table(view: &View<'_>) -> Option<Table> {
             Some(row)
         })
         .collect();
-    let mut notes = vec![
+    let notes = vec![
         "1 is linear, 2 quadratic. Counts, so there is no interval; a fit over all sizes misleads where the local \
          exponents differ."
             .to_owned(),
     ];
-    notes.extend(view.notes_on_libraries());
     let title = view.title("exponent of bytes appended and copied");
     (!rows.is_empty()).then(|| Table {
         name: view.name("exponents"),

@@ -13,6 +13,7 @@ mod exponents;
 mod files;
 mod findings;
 mod memory;
+mod per_step;
 mod receipts;
 mod times;
 
@@ -22,12 +23,12 @@ use crate::experiment::{Experiment, Grid};
 use crate::metric;
 use crate::record::TrialRecord;
 use crate::summary::{Cell, Summary, printable, thp_differs};
-use crate::trial::{Params, Protocol, SUITE_BREAKS, SUITE_FACT};
-use serde::Serialize;
+use crate::trial::{Params, Protocol, Receipt, SUITE_BREAKS, SUITE_FACT};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One table with all that a reader must know under it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
     /// Name for markers and files: `experiment.grid.protocol`.
     pub name: String,
@@ -43,7 +44,7 @@ pub struct Table {
 
 impl Table {
     /// With control characters escaped, whatever record they came from; a line's end stands between parts of a cell.
-    fn printable(mut self) -> Table {
+    pub(crate) fn printable(mut self) -> Table {
         let texts = [&mut self.title]
             .into_iter()
             .chain(&mut self.header)
@@ -121,8 +122,8 @@ impl<'r> Report<'r> {
         &self.claims
     }
 
-    /// The tables of measurements: for each grid that was run the census, the exponents where sizes vary, the memory,
-    /// the times. What must not be compared is not: in its place stands who differs, and how.
+    /// The tables of measurements: for each grid that was run the census, the exponents where sizes vary, the
+    /// instructions where they were counted, the memory, the times. What must not be compared is not: in its place stands who differs, and how.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables = Vec::new();
         let mut files = self.files.clone();
@@ -145,26 +146,50 @@ impl<'r> Report<'r> {
                 }
                 match protocol {
                     Protocol::Census => {
-                        tables.push(with_walks(&view, census::table(&view)));
+                        // A workload that appends nothing has nothing to copy.
+                        let walked = self.walks.contains_key(&(grid.name.clone(), protocol));
+                        if walked || census::appends(&view) {
+                            tables.push(with_walks(&view, census::table(&view)));
+                        }
                         tables.extend(exponents::table(&view));
+                        tables.extend(per_step::instructions(&view));
+                        tables.extend(per_step::faults(&view));
                     }
                     Protocol::Memory => tables.push(with_walks(&view, memory::table(&view))),
-                    Protocol::Time => tables.push(with_walks(&view, times::table(&view))),
+                    Protocol::Time => {
+                        tables.push(with_walks(&view, times::table(&view)));
+                        tables.extend(per_step::times(&view));
+                    }
                 }
             }
         }
         tables.extend(files);
-        tables.into_iter().map(Table::printable).collect()
+        tables.into_iter().map(|table| self.shown(table)).collect()
     }
 
     /// The table of claims.
     pub fn claims_table(&self) -> Table {
-        findings::table(self).printable()
+        self.shown(findings::table(self))
     }
 
     /// Who was measured: each arm's receipt.
     pub fn arms_table(&self) -> Table {
-        receipts::table(self).printable()
+        self.shown(receipts::table(self))
+    }
+
+    /// `table` as it is shown: under every table in which a library of the user's stands, which it is and which rules
+    /// it breaks comes first.
+    fn shown(&self, mut table: Table) -> Table {
+        let part = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        let cells = table.header.iter().chain(table.rows.iter().flatten());
+        let words: BTreeSet<&str> = cells.flat_map(|cell| cell.split(|c| !part(c))).collect();
+        let receipts = self.summary.receipts.iter();
+        let notes: Vec<String> = receipts
+            .filter(|(arm, _)| words.contains(arm.as_str()))
+            .filter_map(|(arm, receipt)| note_on_library(arm, receipt))
+            .collect();
+        table.notes.splice(0..0, notes);
+        table.printable()
     }
 
     /// Every table: measurements, arms, claims. Empty ones are left out.
@@ -375,28 +400,10 @@ impl<'v> View<'v> {
         format!("{}.{}.{kind}", self.report.experiment.id, self.grid.name)
     }
 
-    /// Notes on libraries of the user's: which they are, and which rules they break.
-    fn notes_on_libraries(&self) -> Vec<String> {
-        let receipts = &self.report.summary.receipts;
-        let note = |arm: &&str| {
-            let receipt = receipts.get(*arm)?;
-            let (said, file) = (receipt.facts.get(SUITE_FACT)?, &receipt.allocator);
-            Some(match said.strip_prefix(SUITE_BREAKS) {
-                Some(rules) => format!(
-                    "{arm} ({file}, by LD_PRELOAD) is MARKED, because it breaks rules of the behaviour suite:{rules}."
-                ),
-                None => {
-                    format!("{arm} is {file}, by LD_PRELOAD; in the behaviour suite it {said}.")
-                }
-            })
-        };
-        self.arms.iter().filter_map(note).collect()
-    }
-
     /// Notes on who was measured and on cells that hold no plain value.
     fn notes_on_arms(&self) -> Vec<String> {
         let receipts = &self.report.summary.receipts;
-        let mut notes = self.notes_on_libraries();
+        let mut notes = Vec::new();
         for arm in &self.arms {
             let receipt = receipts.get(*arm);
             if let Some(note) = Arm::parse(arm).ok().and_then(|arm| arm.note()) {
@@ -423,6 +430,17 @@ impl<'v> View<'v> {
         }
         notes
     }
+}
+
+/// What an arm is that is a library of the user's, and which rules it breaks. `None` for arms of our own.
+fn note_on_library(arm: &str, receipt: &Receipt) -> Option<String> {
+    let (said, file) = (receipt.facts.get(SUITE_FACT)?, &receipt.allocator);
+    Some(match said.strip_prefix(SUITE_BREAKS) {
+        Some(rules) => format!(
+            "{arm} ({file}, by LD_PRELOAD) is MARKED, because it breaks rules of the behaviour suite:{rules}."
+        ),
+        None => format!("{arm} is {file}, by LD_PRELOAD; in the behaviour suite it {said}."),
+    })
 }
 
 /// Whether an arm is the second run of the baseline.

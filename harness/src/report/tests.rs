@@ -468,6 +468,39 @@ fn a_table_of_arms() {
 }
 
 #[test]
+fn a_library_that_breaks_a_rule_is_marked_wherever_it_stands() {
+    let mut records = copies();
+    for record in records.iter_mut().filter(|r| r.arm == "tcmalloc-2007") {
+        let facts = &mut record.receipt.get_or_insert_default().facts;
+        let said = format!("{SUITE_BREAKS} \"aligned\": at 8");
+        facts.insert(SUITE_FACT.to_owned(), said);
+    }
+    let mark =
+        "tcmalloc-2007 (realloc policy model of google-perftools <= 0.97, by LD_PRELOAD) is MARKED";
+    with_report(&records, |report| {
+        let mut seen = Vec::new();
+        for table in report.all_tables() {
+            assert!(
+                table.notes[0].starts_with(mark),
+                "{}: {:?}",
+                table.name,
+                table.notes
+            );
+            seen.push(table.name);
+        }
+        let all = ["copies.census", "copies.exponents", "arms", "claims"];
+        assert_eq!(seen, all.map(|name| format!("e.{name}")));
+    });
+    // Nothing is said of it where it does not stand.
+    records.retain(|record| record.arm != "tcmalloc-2007");
+    with_report(&records, |report| {
+        for table in report.all_tables() {
+            assert!(!table.notes.iter().any(|note| note.contains("MARKED")));
+        }
+    });
+}
+
+#[test]
 fn disagreement_is_a_warning() {
     let mut records = copies();
     for record in &mut records {

@@ -3,7 +3,7 @@
 use super::interrupt;
 use super::memory::{Observed, Watch};
 use crate::probe::limits;
-use crate::trial::{ChildReport, Protocol, SuiteReport, TrialSpec};
+use crate::trial::{Answers, ChildReport, Inquiry, Protocol, Receipt, TrialSpec};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use serde::de::DeserializeOwned;
@@ -47,7 +47,7 @@ pub enum Ended<R> {
 pub struct Start<'a> {
     /// The child's binary.
     pub child: &'a Path,
-    /// strace and its arguments, if the child is to be traced.
+    /// strace or valgrind and its arguments, if the child is to be run under it.
     pub tracer: Option<(&'a Path, Vec<OsString>)>,
     /// The child's whole environment.
     pub environment: &'a BTreeMap<String, String>,
@@ -73,8 +73,8 @@ pub struct Seen {
 /// If it cannot be started at all.
 pub fn run(start: &Start) -> io::Result<Seen> {
     let command = match &start.tracer {
-        Some((strace, arguments)) => {
-            let mut command = Command::new(strace);
+        Some((tracer, arguments)) => {
+            let mut command = Command::new(tracer);
             command.args(arguments).arg(start.child);
             command
         }
@@ -89,17 +89,36 @@ pub fn run(start: &Start) -> io::Result<Seen> {
     Ok(Seen { ended, memory })
 }
 
-/// Has a child ask the behaviour suite of its heap.
+/// Asks a child what `option` says, of the arm that `inquiry` names.
 ///
 /// # Errors
 /// If it cannot be started at all.
-pub fn suite(
+pub fn inquiry(
     child: &Path,
     environment: &BTreeMap<String, String>,
+    option: &str,
+    inquiry: &Inquiry,
     hard_limit: Duration,
-) -> io::Result<Ended<SuiteReport>> {
+) -> io::Result<Ended<Answers>> {
     let mut command = Command::new(child);
-    command.arg(crate::child::suite::OPTION);
+    command.arg(option);
+    let mut orders = serde_json::to_vec(inquiry)?;
+    orders.push(b'\n');
+    to_its_end(command, environment, &orders, hard_limit, false).map(|(ended, _)| ended)
+}
+
+/// Has a child describe the arm `arm`.
+///
+/// # Errors
+/// If it cannot be started at all.
+pub fn version(
+    child: &Path,
+    arm: &str,
+    environment: &BTreeMap<String, String>,
+    hard_limit: Duration,
+) -> io::Result<Ended<Receipt>> {
+    let mut command = Command::new(child);
+    command.args(["--version", arm]);
     to_its_end(command, environment, b"", hard_limit, false).map(|(ended, _)| ended)
 }
 

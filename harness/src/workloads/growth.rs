@@ -39,6 +39,13 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
         },
     ],
     phases: &["full"],
+    // Past the 128 KiB at which the C library begins to map blocks one by one, and past several pins.
+    small: &[
+        &[("shape", "one"), ("size", "200KiB")],
+        &[("shape", "one"), ("size", "1MiB"), ("step", "4096")],
+        &[("shape", "two"), ("size", "200KiB")],
+        &[("shape", "pinned"), ("size", "200KiB")],
+    ],
     check: |_| Ok(()),
     footprint,
 };

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod growth;
+pub mod pairs;
 pub mod params;
 pub mod walker;
 
@@ -26,6 +27,9 @@ pub struct WorkloadDef {
     /// Its own phases, in order, each told to the session once: between `start`, before the measured region, and
     /// `empty`, when everything is freed.
     pub phases: &'static [&'static str],
+    /// Small sets of parameters, those that are not named left to their defaults: what `heaplab verify` runs. Together they
+    /// have every word of every parameter that takes words.
+    pub small: &'static [&'static [(&'static str, &'static str)]],
     /// What single parameters cannot say: which exclude each other or need each other.
     pub check: fn(&Params) -> Result<(), BadParam>,
     /// Bytes that one trial needs at most, the child's own tables and input included.
@@ -33,7 +37,7 @@ pub struct WorkloadDef {
 }
 
 /// Every workload, in the order of lists.
-pub static WORKLOADS: &[WorkloadDef] = &[walker::WORKLOAD, growth::WORKLOAD];
+pub static WORKLOADS: &[WorkloadDef] = &[walker::WORKLOAD, growth::WORKLOAD, pairs::WORKLOAD];
 
 /// Every phase of any workload, in the order in which reports show them.
 pub fn phases() -> Vec<&'static str> {
@@ -62,6 +66,7 @@ pub fn run<H: Heap, M: Mode>(
     match id {
         "walker" => walker::run(params, seed, driver, session),
         "growth" => growth::run(params, driver, session),
+        "pairs" => pairs::run(params, seed, driver, session),
         other => Err(Stop::Input(format!(
             "this child knows no workload `{other}`"
         ))),
@@ -108,6 +113,22 @@ impl WorkloadDef {
         [START].into_iter().chain(own).chain([EMPTY, TRIMMED])
     }
 
+    /// The [`small`](WorkloadDef::small) sets, completed with defaults.
+    ///
+    /// # Errors
+    /// [`BadParam`] if one of them is wrong.
+    pub fn small_sets(&self) -> Result<Vec<Params>, BadParam> {
+        self.small
+            .iter()
+            .map(|set| {
+                let given = set
+                    .iter()
+                    .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+                self.resolve(&given.collect())
+            })
+            .collect()
+    }
+
     /// The parameter `name`.
     ///
     /// # Errors
@@ -151,6 +172,31 @@ mod tests {
     }
 
     #[test]
+    fn small_sets_have_every_word_of_every_choice() {
+        for workload in WORKLOADS {
+            let sets = workload.small_sets().expect("valid");
+            for param in workload.params {
+                if let params::Kind::Choice(words) = param.kind {
+                    for word in words {
+                        let had = sets
+                            .iter()
+                            .any(|set| set.get(param.name).is_some_and(|value| value == word));
+                        assert!(
+                            had,
+                            "{}: {}={word} is in no small set",
+                            workload.id, param.name
+                        );
+                    }
+                }
+            }
+            let mut different = sets.clone();
+            different.sort();
+            different.dedup();
+            assert_eq!(different.len(), sets.len(), "{}", workload.id);
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for (workload, given, said) in [
             ("walker", &[("mod", "concat")][..], "mode"),
@@ -171,6 +217,10 @@ mod tests {
             ("walker", &[("root", "/dev/null")], "regular file"),
             ("walker", &[("corpus", "text"), ("size", "4Mib")], "4MiB"),
             ("growth", &[("size", "1MiB"), ("step", "0")], "from 1"),
+            ("pairs", &[("live", "10kB")], "from 1 to 10M"),
+            ("pairs", &[("live", "11M")], "such as 10k"),
+            ("pairs", &[("pairs", "0")], "from 1 to 100M"),
+            ("pairs", &[("shape", "batch-lfo")], "batch-lifo"),
         ] {
             let error = find(workload)
                 .and_then(|w| w.resolve(&params(given)))

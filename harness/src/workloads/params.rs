@@ -13,6 +13,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// Bytes in a range, written as `4MiB` or plainly.
     Size(u64, u64),
+    /// A number in a range, written as `10k` (thousands), `1M` (millions) or plainly.
+    Count(u64, u64),
     /// A length of time, written as `20s`; `0s` is none.
     Duration,
     /// An existing directory or regular file.
@@ -71,6 +73,14 @@ impl ParamDef {
                     size::format_bytes(max)
                 ))),
             },
+            Kind::Count(min, max) => match size::parse_count(value) {
+                Some(count) if (min..=max).contains(&count) => Ok(size::format_count(count)),
+                _ => Err(expected(format!(
+                    "a number from {} to {} (such as 10k or 1M)",
+                    size::format_count(min),
+                    size::format_count(max)
+                ))),
+            },
             Kind::Duration => match size::parse_duration(value) {
                 Ok(time) => Ok(size::format_duration(time)),
                 Err(_) => Err(expected("a length of time (such as 20s)".to_owned())),
@@ -92,6 +102,14 @@ pub fn bytes(params: &Params, name: &str) -> u64 {
     params
         .get(name)
         .and_then(|value| size::parse_bytes(value).ok())
+        .unwrap_or(0)
+}
+
+/// A number of a parameter that [`ParamDef::normal`] has passed; 0 where it has no value.
+pub fn count(params: &Params, name: &str) -> u64 {
+    params
+        .get(name)
+        .and_then(|value| size::parse_count(value))
         .unwrap_or(0)
 }
 

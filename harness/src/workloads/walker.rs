@@ -56,6 +56,23 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
         },
     ],
     phases: &["full"],
+    small: &[
+        &[("mode", "concat"), ("corpus", "text"), ("size", "100KiB")],
+        &[
+            ("mode", "concat-copy"),
+            ("corpus", "text"),
+            ("size", "100KiB"),
+        ],
+        &[("mode", "list"), ("corpus", "text"), ("size", "200KiB")],
+        &[("mode", "vec2x"), ("corpus", "text"), ("size", "200KiB")],
+        // It starts with 8 KiB and adds 512 KiB at a time from there on.
+        &[("mode", "chunks"), ("corpus", "text"), ("size", "2MiB")],
+        &[("mode", "join"), ("corpus", "text"), ("size", "200KiB")],
+        &[("mode", "concat"), ("corpus", "nl256"), ("size", "100KiB")],
+        // Several lines of their length, and one.
+        &[("mode", "concat"), ("corpus", "nl64k"), ("size", "300KiB")],
+        &[("mode", "list"), ("corpus", "none"), ("size", "300KiB")],
+    ],
     check,
     footprint,
 };
