@@ -4,6 +4,9 @@
 //! is what the pairs took, and the same loop over no heap at all is taken off. Counts, not times. The figures are printed:
 //! `cargo test --release -p arena --test instructions -- --nocapture`.
 
+// A heap that counts, or looks at everything twice, is not the one that is compared.
+#![cfg(not(any(feature = "counters", feature = "hardened")))]
+
 #[path = "../../obmalloc/tests/common/mod.rs"]
 mod c_file;
 
