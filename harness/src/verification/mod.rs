@@ -23,8 +23,8 @@ pub const ID: &str = "verify";
 /// The file that holds a [`Verification`].
 pub const FILE: &str = "behaviour.json";
 
-/// Every arm that users may ask for, and once more with each word of its knobs but the default one: a word can choose
-/// another child.
+/// Every arm that users may ask for, and once more with each word but the default one of a knob whose words can choose
+/// another child. Words of other knobs are values like any other, and a matter of the allocator's own tests.
 ///
 /// # Errors
 /// Never, as long as the definitions of arms are right.
@@ -33,7 +33,9 @@ pub fn arms() -> Result<Vec<Arm>, BadPlan> {
     for arm in ARMS.iter().filter(|arm| !arm.test_only) {
         labels.push(arm.id.to_owned());
         for knob in arm.knobs {
-            if let Takes::Word(words) = knob.takes {
+            if let Takes::Word(words) = knob.takes
+                && words.iter().any(|word| word.home.is_some())
+            {
                 let named = |name: &str| format!("{}:{}={name}", arm.id, knob.name);
                 labels.extend(words.iter().skip(1).map(|word| named(word.name)));
             }
