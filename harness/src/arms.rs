@@ -31,7 +31,7 @@ pub enum Takes {
     Bytes(u64, u64),
     /// A whole number from the first to the second.
     Count(u64, u64),
-    /// One of these words.
+    /// One of these words, of which the first is the default.
     Word(&'static [Word]),
 }
 
@@ -195,20 +195,77 @@ const ARENA: Knob = bytes_knob(
     "bytes in an arena: a power of two, 4 to 1024 pools",
 );
 const POOL: Knob = bytes_knob("pool", 4096, 4 << 20, "bytes in a pool: a power of two");
+const ALIGN: Knob = bytes_knob(
+    "align",
+    8,
+    16,
+    "bytes from one block size to the next: 8, as up to CPython 3.7.3, or 16",
+);
 const THRESHOLD: Knob = bytes_knob(
     "threshold",
-    16,
+    8,
     512,
-    "largest request that blocks serve: a multiple of 16",
+    "largest request that blocks serve: a multiple of align",
 );
-const KEEP: Knob = count_knob("keep", 0, 1, "1: the last empty arena is kept");
+const KEEP: Knob = count_knob(
+    "keep",
+    0,
+    1024,
+    "usable arenas that must follow an empty one for it to be released",
+);
+
+/// Words that need no child of their own.
+const fn words<const N: usize>(names: [&'static str; N]) -> [Word; N] {
+    let mut words = [const {
+        Word {
+            name: "",
+            home: None,
+        }
+    }; N];
+    let mut n = 0;
+    while n < N {
+        words[n].name = names[n];
+        n += 1;
+    }
+    words
+}
+const ORDER: Knob = Knob {
+    name: "order",
+    takes: Takes::Word(&words(["global", "slide", "constant", "last"])),
+    only_with: None,
+    what: "which free pool is next: of one list (2.4), of the fullest arena by searching (2.5) or not (3.8), of the last",
+};
+const TEST: Knob = Knob {
+    name: "test",
+    takes: Takes::Word(&words(["walk", "header", "radix"])),
+    only_with: None,
+    what: "how a pool's block is told: by all arenas, by the pool's header (pool=4KiB) or by a radix tree",
+};
+const SOURCE: Knob = Knob {
+    name: "source",
+    takes: Takes::Word(&words(["mmap", "malloc"])),
+    only_with: None,
+    what: "where arenas come from",
+};
 const ALIGNED: Knob = count_knob(
     "aligned",
     0,
     1,
     "1: arenas begin at multiples of their size, so that no pool of them is lost",
 );
-const ARENA_KNOBS: &[Knob] = &[ARENA, POOL, THRESHOLD, KEEP, ALIGNED];
+const ARENA_KNOBS: &[Knob] = &[
+    ARENA, POOL, ALIGN, THRESHOLD, KEEP, ORDER, TEST, SOURCE, ALIGNED,
+];
+/// Of an arm whose name says what it keeps.
+const ARENA_KNOBS_BUT_KEEP: &[Knob] =
+    &[ARENA, POOL, ALIGN, THRESHOLD, ORDER, TEST, SOURCE, ALIGNED];
+
+const fn own_arena(id: &'static str, what: &'static str) -> ArmDef {
+    ArmDef {
+        knobs: ARENA_KNOBS,
+        ..arm(id, "child_arena", true, what)
+    }
+}
 
 /// Every arm, in the order of lists.
 pub static ARMS: &[ArmDef] = &[
@@ -376,33 +433,37 @@ pub static ARMS: &[ArmDef] = &[
         "obmalloc-eager",
         "classic, but an empty arena goes back at once, as in CPython 3.6 to 3.8",
     ),
+    own_arena(
+        "arena",
+        "our arena allocator, with CPython 3.10's policy; above 512 bytes the C library's",
+    ),
+    own_arena(
+        "arena-3.10",
+        "the same by its full name: 1 MiB arenas, 16 KiB pools, one empty arena kept",
+    ),
     ArmDef {
-        knobs: ARENA_KNOBS,
-        ..arm(
-            "arena",
-            "child_arena",
-            true,
-            "our arena allocator, with CPython 3.10's policy; above 512 bytes the C library's",
-        )
-    },
-    ArmDef {
-        knobs: ARENA_KNOBS,
-        ..arm(
-            "arena-3.10",
-            "child_arena",
-            true,
-            "the same by its full name: 1 MiB arenas, 16 KiB pools, one empty arena kept",
-        )
-    },
-    ArmDef {
-        knobs: &[ARENA, POOL, THRESHOLD, ALIGNED],
-        ..arm(
+        knobs: ARENA_KNOBS_BUT_KEEP,
+        ..own_arena(
             "arena-3.10-keep0",
-            "child_arena",
-            true,
             "that policy, but an empty arena is released at once",
         )
     },
+    own_arena(
+        "arena-3.9",
+        "CPython 3.9's policy: 256 KiB arenas, 4 KiB pools, one empty arena kept",
+    ),
+    own_arena(
+        "arena-3.8",
+        "CPython 3.8's: an empty arena is released, arenas are ordered in constant time",
+    ),
+    own_arena(
+        "arena-2.5",
+        "CPython 2.5's to 3.7's: an empty arena is released, arenas are ordered by searching",
+    ),
+    own_arena(
+        "arena-2.4",
+        "CPython 2.4's: arenas are never released, free pools are on one list",
+    ),
     ArmDef {
         growth_factor: 1,
         reuses: false,

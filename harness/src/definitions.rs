@@ -15,6 +15,7 @@ pub static BUILT_IN: &[(&str, &str)] = &[
         "growth-today",
         include_str!("../experiments/growth-today.toml"),
     ),
+    ("table-2007", include_str!("../experiments/table-2007.toml")),
     (
         "walker-files",
         include_str!("../experiments/walker-files.toml"),
@@ -23,6 +24,11 @@ pub static BUILT_IN: &[(&str, &str)] = &[
         "memory-walker",
         include_str!("../experiments/memory-walker.toml"),
     ),
+    (
+        "pairs-census",
+        include_str!("../experiments/pairs-census.toml"),
+    ),
+    ("pairs-time", include_str!("../experiments/pairs-time.toml")),
     (
         "million-lists",
         include_str!("../experiments/million-lists.toml"),

@@ -5,6 +5,8 @@
 //! `child_*` binary links exactly one.
 
 pub mod arms;
+pub mod behaviour;
+pub mod bench;
 pub mod child;
 pub mod claims;
 pub mod cli;
@@ -24,6 +26,7 @@ pub mod summary;
 #[cfg(test)]
 mod synthetic;
 pub mod trial;
+pub mod verification;
 pub mod workloads;
 
 /// Hash of every source file of the harness and its heaps: a child that was built from others is refused.

@@ -5,7 +5,7 @@
 //! (see [`crate::stats::order`]). The baseline stands in each block twice, as `system` and `system#2`: what the two
 //! differ by is the noise.
 
-use crate::arms::Arm;
+use crate::arms::{Arm, BadArm};
 use crate::experiment::{Experiment, Grid, OneOrMany};
 use crate::record::TrialRecord;
 use crate::size;
@@ -71,6 +71,9 @@ pub struct PlannedTrial {
     pub params: Params,
     /// What is measured.
     pub protocol: Protocol,
+    /// Run it once more under callgrind, for its instructions: the census alone.
+    #[serde(default)]
+    pub instructions: bool,
     /// Limit in milliseconds of wall time.
     pub timeout_ms: u64,
     /// Address-space limit in bytes.
@@ -105,6 +108,9 @@ pub struct Plan {
     pub seed: u64,
     /// Made by `--quick`: claims about time are then not decidable.
     pub quick: bool,
+    /// Made by `heaplab verify`: its trials run in canary mode, and nothing is measured.
+    #[serde(default)]
+    pub verify: bool,
     /// What the command line changed, as `option=value`.
     pub overrides: Vec<String>,
     /// Libraries of the user's, by the label of their arm: where they are.
@@ -112,6 +118,20 @@ pub struct Plan {
     pub libraries: BTreeMap<String, PathBuf>,
     /// The trials.
     pub trials: Vec<PlannedTrial>,
+}
+
+impl Plan {
+    /// The arm that is labelled `label`.
+    ///
+    /// # Errors
+    /// [`BadArm`] if it is none, or its library is gone.
+    pub fn arm(&self, label: &str) -> Result<Arm, BadArm> {
+        let label = label.trim_end_matches("#2");
+        match self.libraries.get(label) {
+            Some(path) => Arm::parse(&format!("{label}={}", path.display())),
+            None => Arm::parse(label),
+        }
+    }
 }
 
 /// Why there is no plan, in words.
@@ -204,6 +224,7 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
                     workload: grid.workload.clone(),
                     params: point.params.clone(),
                     protocol: *protocol,
+                    instructions: grid.instructions && *protocol == Protocol::Census,
                     timeout_ms: limits.timeout_ms,
                     memory_limit: limits.memory,
                     thp: Thp::default(),
@@ -254,6 +275,7 @@ pub fn plan(experiment: &Experiment, options: &Options) -> Result<Plan, BadPlan>
         experiment: experiment.id.clone(),
         seed: options.seed,
         quick: options.quick,
+        verify: false,
         overrides: overrides(options),
         libraries,
         trials,

@@ -300,12 +300,12 @@ impl Summary {
     }
 
     /// The cells of an arm in a grid whose parameters include `point` (sizes compared by value).
-    pub fn find<'s>(
+    pub fn find<'s, 'q>(
         &'s self,
-        grid: &'s str,
+        grid: &'q str,
         protocol: Protocol,
-        arm: &'s str,
-        point: &'s Params,
+        arm: &'q str,
+        point: &'q Params,
     ) -> impl Iterator<Item = &'s Cell> {
         self.cells.iter().filter(move |cell| {
             cell.grid == grid
@@ -325,13 +325,18 @@ pub fn same_value(a: &str, b: &str) -> bool {
     compare_values(a, b) == Ordering::Equal
 }
 
-/// The order of parameter values: sizes by value and before texts, texts by letter.
+/// The order of parameter values: sizes and numbers by value and before texts, texts by letter.
 pub fn compare_values(a: &str, b: &str) -> Ordering {
-    match (size::parse_bytes(a), size::parse_bytes(b)) {
-        (Ok(a), Ok(b)) => a.cmp(&b),
-        (Ok(_), Err(_)) => Ordering::Less,
-        (Err(_), Ok(_)) => Ordering::Greater,
-        (Err(_), Err(_)) => a.cmp(b),
+    let value = |text| {
+        size::parse_bytes(text)
+            .ok()
+            .or_else(|| size::parse_count(text))
+    };
+    match (value(a), value(b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => a.cmp(b),
     }
 }
 

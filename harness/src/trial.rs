@@ -1,5 +1,6 @@
 //! What one child is told, and what it answers: the wire types of one trial.
 
+use crate::behaviour::Behaviour;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -106,6 +107,41 @@ pub struct ChildReport {
     pub absent: BTreeMap<String, String>,
 }
 
+/// What a child that serves is asked, as one line of JSON on its standard input. For `cargo bench` alone: a run starts a
+/// fresh child for each trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServeRequest {
+    /// How often the workload is run; at least once.
+    pub iterations: u64,
+    /// What is run, under the protocol `time`. Its limit holds for all iterations together. Arm, knobs and huge pages are
+    /// the same in all requests to one child.
+    pub trial: TrialSpec,
+}
+
+/// What it answers, as one line of JSON on its standard output. An error is an answer, too.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct ServeAnswer {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// How the iterations ended; the first that does not finish ends them.
+    pub outcome: Outcome,
+    /// Iterations that finished.
+    pub iterations: u64,
+    /// Wall nanoseconds of all their measured regions.
+    pub wall_ns: u64,
+    /// Decisions of the first iteration on this input, which is a whole one, as in [`ChildReport`].
+    pub checksum_ops: Option<String>,
+    /// Contents read back in it.
+    pub checksum_contents: Option<String>,
+    /// Hash of the input.
+    pub input_hash: Option<String>,
+    /// Who was measured; absent as long as no heap is open.
+    pub receipt: Option<Receipt>,
+    /// Bytes that the child's own heap holds.
+    pub own_bytes: u64,
+}
+
 /// How a trial ended. Every ending is a record: "did not finish" is a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -205,15 +241,31 @@ pub const SUITE_FACT: &str = "behaviour_suite";
 /// What that fact begins with where a rule is broken.
 pub const SUITE_BREAKS: &str = "BREAKS";
 
-/// What a child says of its heap's behaviour, as JSON on its standard output.
+/// What a child is asked of an arm that it holds, as one line of JSON on its standard input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Inquiry {
+    /// Hash of the harness's sources; a child built from others answers nothing but its own.
+    pub source_hash: String,
+    /// Arm without its knobs.
+    pub arm: String,
+    /// Knobs as `(name, value)`.
+    pub knobs: Vec<(String, String)>,
+}
+
+/// What a child answers to an [`Inquiry`], as JSON on its standard output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
-pub struct SuiteReport {
+pub struct Answers {
     /// Hash of the sources the child was built from.
     pub source_hash: String,
     /// Why the heap was not asked, if it was not.
     pub refused: Option<String>,
-    /// One row a rule.
+    /// One row a rule, if the behaviour suite was asked.
     pub rows: Vec<SuiteRow>,
+    /// What was observed, if that was asked and the heap served small sizes.
+    pub behaviour: Option<Behaviour>,
+    /// Who it was, where the behaviour was observed.
+    pub receipt: Option<Receipt>,
 }
 
 /// One rule of the behaviour suite and the answer.
@@ -225,4 +277,14 @@ pub struct SuiteRow {
     pub essential: bool,
     /// How it is broken, if it is.
     pub broken: Option<String>,
+    /// What it does that others do otherwise, where the standard leaves it open.
+    pub differs: Option<String>,
+}
+
+impl SuiteRow {
+    /// The rule and how it is broken, if it is.
+    pub fn complaint(&self) -> Option<String> {
+        let how = self.broken.as_ref()?;
+        Some(format!("\"{}\": {how}", self.rule))
+    }
 }

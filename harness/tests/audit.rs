@@ -10,7 +10,15 @@ use heaplab::record::TrialRecord;
 use heaplab::trial::Outcome;
 use std::fs;
 
-const WALKER_MODES: [&str; 6] = ["concat", "concat-copy", "list", "vec2x", "chunks", "join"];
+const WALKER_MODES: [&str; 7] = [
+    "concat",
+    "concat-lines",
+    "concat-copy",
+    "list",
+    "vec2x",
+    "chunks",
+    "join",
+];
 
 /// Runs one cell under the audit, in both protocols: the census, then the time trial.
 fn audited(workload: &str, params: &str) -> (TrialRecord, TrialRecord) {
@@ -96,6 +104,20 @@ fn the_walker_calls_nothing_of_its_own_over_files() {
 fn growth_calls_nothing_of_its_own() {
     for shape in ["one", "two", "pinned"] {
         nothing_else("growth", &format!("shape = \"{shape}\", size = \"256KiB\""));
+    }
+}
+
+/// Of this workload only the pairs lie in the region: the live blocks are made before it and freed after it.
+#[test]
+fn pairs_call_nothing_of_their_own() {
+    for shape in ["random", "fifo", "stack", "batch-lifo", "batch-random"] {
+        let params = format!("shape = \"{shape}\", live = \"1k\", pairs = \"5k\", batch = \"700\"");
+        let (census, time) = audited("pairs", &params);
+        assert_eq!(driven(&census), 2 * 6000, "{shape}");
+        for record in [&census, &time] {
+            assert_eq!(metric(record, "audited_calls"), 2 * 5000, "{shape}");
+        }
+        assert_eq!(census.checksum_ops, time.checksum_ops);
     }
 }
 

@@ -5,8 +5,9 @@
 
 mod common;
 
-use common::{definition, err, heaplab, out, said};
+use common::{definition, err, heaplab, out, said, spec};
 use heaplab::arms::ARMS;
+use heaplab::bench;
 use heaplab::claims::{self, AsRun, Finding};
 use heaplab::definitions::BUILT_IN;
 use heaplab::experiment::Experiment;
@@ -14,6 +15,7 @@ use heaplab::metric;
 use heaplab::plan::{self, Options};
 use heaplab::report::{Report, csv, json};
 use heaplab::summary::{ChecksumMismatch, Summary};
+use heaplab::trial::{ServeAnswer, ServeRequest};
 use heaplab::workloads::WORKLOADS;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -284,6 +286,8 @@ fn every_key_of_an_experiment() {
     let levels = [
         "nonsense = 1",
         "[[grid]]\nnonsense = 1",
+        "[[grid]]\n[grid.layout]\nnonsense = 1",
+        "[[grid]]\n[grid.layout]\n[[grid.layout.row]]\nnonsense = 1",
         "[[claim]]\nnonsense = 1",
         "[[claim]]\n[[claim.check]]\nnonsense = 1",
     ];
@@ -457,6 +461,82 @@ fn every_field_of_every_file() {
 }
 
 #[test]
+fn every_field_of_serving() {
+    let serving = section(&text("docs/format.md"), "Serving");
+    let request = ServeRequest {
+        iterations: 1,
+        trial: spec("system", "growth", &[]),
+    };
+    let answer = ServeAnswer::default();
+    for (file, value) in [
+        ("request", serde_json::to_value(request)),
+        ("answer", serde_json::to_value(answer)),
+    ] {
+        let value = value.expect("JSON");
+        let fields = value.as_object().expect("an object").keys().cloned();
+        let documented = first_column(&table(&serving, file));
+        same(file, &documented, &fields.collect());
+    }
+}
+
+#[test]
+fn every_group_of_the_bench() {
+    let rows = table(&section(&text("README.md"), "cargo bench"), "group");
+    let family = |name: &str| name.split('/').next().unwrap_or_default().to_owned();
+    let documented: BTreeMap<String, String> = rows
+        .iter()
+        .map(|row| (family(row[0].trim_matches('`')), row[1].clone()))
+        .collect();
+    let groups = bench::groups().expect("they are sound");
+    let families = groups.iter().map(|group| family(&group.name));
+    let named = documented.keys().cloned().collect();
+    same("groups of cargo bench", &named, &families.collect());
+    for group in &groups {
+        let (family, rest) = group.name.split_once('/').expect("two parts");
+        let one = match family {
+            "growth" => rest,
+            "pairs" => rest.rsplit('-').next().expect("a count"),
+            _ => continue,
+        };
+        let row = &documented[family];
+        assert!(row.contains(one), "README.md, cargo bench: {one} in {row}");
+    }
+}
+
+#[test]
+fn every_field_of_a_verification() {
+    let dir = TempDir::new().expect("a temporary folder");
+    let folder = dir.path().join("found");
+    let arms = "system,null,tcmalloc-2007,faulty-flip,faulty-absent,faulty-crash";
+    let output = heaplab()
+        .args(["verify", "--allocators", arms, "--out"])
+        .arg(&folder)
+        .output()
+        .expect("heaplab starts");
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    let document = text("docs/format.md");
+    let content = fs::read_to_string(folder.join("behaviour.json")).expect("the file is there");
+    let mut real = Names::new();
+    let whole = ["arms[].failures[].outcome", "arms[].receipt"];
+    fields(
+        &serde_json::from_str(&content).expect("JSON"),
+        "",
+        &whole,
+        &mut real,
+    );
+    same(
+        "behaviour.json",
+        &first_column(&table(&section(&document, "behaviour.json"), "field")),
+        &filled(real),
+    );
+    let files = first_column(&table(&section(&document, "The folder of a run"), "file"));
+    for entry in fs::read_dir(&folder).expect("a folder").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        assert!(files.contains(&name), "{name}");
+    }
+}
+
+#[test]
 fn exit_codes_are_the_same_everywhere() {
     let codes = |document: &str| -> Vec<String> {
         table(&section(&text(document), "Exit codes"), "code")
@@ -466,16 +546,18 @@ fn exit_codes_are_the_same_everywhere() {
     };
     assert_eq!(codes("README.md"), ["0", "1", "2", "3", "130"]);
     assert_eq!(codes("docs/format.md"), codes("README.md"));
-    let help = out(&said(&["run", "--help"]));
-    let (_, told) = help
-        .split_once("Exit status:")
-        .expect("the help tells them");
-    for code in codes("README.md") {
-        assert!(
-            told.split(|c: char| !c.is_ascii_digit())
-                .any(|word| word == code),
-            "{code} in {told}"
-        );
+    for command in ["run", "verify"] {
+        let help = out(&said(&[command, "--help"]));
+        let (_, told) = help
+            .split_once("Exit status:")
+            .expect("the help tells them");
+        for code in codes("README.md") {
+            assert!(
+                told.split(|c: char| !c.is_ascii_digit())
+                    .any(|word| word == code),
+                "{code} in {told}"
+            );
+        }
     }
 }
 
@@ -758,7 +840,7 @@ fn results_have_their_places() {
     let mut tables = Names::new();
     for (id, definition) in BUILT_IN {
         let experiment = Experiment::parse(definition, id).expect("built in");
-        let kinds = ["census", "exponents", "memory", "time"];
+        let kinds = ["census", "exponents", "memory", "time", "layout"];
         tables.extend(
             experiment
                 .grids

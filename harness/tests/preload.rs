@@ -3,48 +3,44 @@
 
 mod common;
 
-use common::{Ran, definition, err, heaplab, metric, out};
+use common::{Ran, broken, compiled, debian, definition, err, heaplab, metric, out};
 use heaplab::record::TrialRecord;
 use heaplab::trial::{Outcome, SUITE_FACT};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use tempfile::TempDir;
 
 const ONE: &str = "size = \"64KiB\"";
-
-/// Compiles `harness/tests/preload/SOURCE` into a library in `folder`.
-fn compiled(folder: &Path, source: &str, options: &[&str]) -> PathBuf {
-    let library = folder.join("libmine.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/preload")
-        .join(source);
-    let compiled = Command::new("cc")
-        .args([
-            "-O2",
-            "-shared",
-            "-fPIC",
-            "-fno-builtin",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-o",
-        ])
-        .arg(&library)
-        .args(options)
-        .arg(source)
-        .output()
-        .unwrap_or_else(|why| panic!("cc does not start ({why})\napt-get install gcc libc6-dev"));
-    let said = String::from_utf8_lossy(&compiled.stderr);
-    assert!(compiled.status.success(), "{said}");
-    library
-}
 
 /// A run of one small point under `system` and, called `mine`, the library.
 fn ran(library: &Path, protocols: &str) -> Ran {
     let definition = definition("growth", ONE, "\"system\"", protocols, "blocks = 2");
     let arms = format!("system,mine={}", library.display());
     Ran::new(&definition, &["--allocators", &arms])
+}
+
+/// valgrind passes the library on to the child, which proves that it is there as ever.
+#[test]
+fn instructions_are_counted_with_the_library() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let library = compiled(folder.path(), "sound.c", &[]);
+    let definition = definition(
+        "growth",
+        ONE,
+        "\"system\"",
+        "\"census\"",
+        "instructions = true",
+    );
+    let arms = format!("system,mine={}", library.display());
+    let ran = Ran::new(&definition, &["--allocators", &arms]);
+    let [system, mine] = &ran.records()[..] else {
+        panic!("{}", err(&ran.output))
+    };
+    let [plain, through] = [system, mine].map(|record| metric(record, "instructions"));
+    assert!(
+        through > plain,
+        "it forwards to the C library: {through}, {plain}"
+    );
 }
 
 /// The records of `mine`, at least one.
@@ -76,12 +72,6 @@ fn refused(library: &Path) -> String {
         Outcome::Unavailable { why } => why,
         other => panic!("{other:?}"),
     }
-}
-
-fn broken(fault: &str) -> (TempDir, PathBuf) {
-    let folder = TempDir::new().expect("a temporary folder");
-    let library = compiled(folder.path(), "broken.c", &[&format!("-DFAULT={fault}")]);
-    (folder, library)
 }
 
 #[test]
@@ -212,20 +202,6 @@ fn what_is_no_library_is_bad_input() {
         assert_eq!(output.status.code(), Some(2), "{arm}");
         assert!(err(&output).contains(words), "{arm}: {}", err(&output));
     }
-}
-
-/// Debian's library of a package that scripts/setup installs.
-fn debian(file: &str) -> PathBuf {
-    let library = PathBuf::from(format!(
-        "/usr/lib/{}-linux-gnu/{file}",
-        std::env::consts::ARCH
-    ));
-    assert!(
-        library.exists(),
-        "{} is missing: scripts/setup",
-        library.display()
-    );
-    library
 }
 
 #[test]

@@ -15,6 +15,7 @@
 
 use crate::arena::ArenaPtr;
 use crate::os::Os;
+use crate::work::{Work, count};
 use core::cmp::Ordering;
 use core::ptr::NonNull;
 
@@ -114,10 +115,11 @@ unsafe fn give_back<T, O: Os>(os: &O, node: NonNull<T>) {
 }
 
 impl AddressMap {
-    /// An empty map; `None` if the backing refuses the root.
-    pub(crate) fn new<O: Os>(os: &O, levels: Levels) -> Option<AddressMap> {
+    /// An empty map for arenas of `1 << arena_bits` bytes; `None` if the backing refuses the root.
+    #[must_use]
+    pub fn new<O: Os>(os: &O, arena_bits: u32) -> Option<AddressMap> {
         Some(AddressMap {
-            root: node(os, levels.top)?,
+            root: node(os, Levels::of(arena_bits).top)?,
             middles: 0,
             leaves: 0,
         })
@@ -127,14 +129,17 @@ impl AddressMap {
     #[inline]
     #[must_use]
     pub(crate) fn has(&self, address: usize, levels: Levels) -> bool {
+        count(Work::AddressProbes, 1);
         // SAFETY: NODES: each index is below the number of its node's entries, by its shift and mask.
         unsafe {
             let Some(middle) = self.root.add(levels.top_index(address)).read() else {
                 return false;
             };
+            count(Work::AddressProbes, 1);
             let Some(leaf) = middle.add(levels.middle_index(address)).read() else {
                 return false;
             };
+            count(Work::AddressProbes, 1);
             leaf.add(levels.leaf_index(address))
                 .read()
                 .has(levels.offset_in_slot(address))
@@ -243,10 +248,11 @@ impl AddressMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::os::Libc;
+    use crate::os::{Libc, Source};
 
     const OS: Libc = Libc {
         aligned_arenas: false,
+        source: Source::Mmap,
     };
 
     #[test]
@@ -278,7 +284,7 @@ mod tests {
         for arena_bits in [16, 18, 20, 22] {
             let levels = Levels::of(arena_bits);
             let size = 1usize << arena_bits;
-            let mut map = AddressMap::new(&OS, levels).expect("memory");
+            let mut map = AddressMap::new(&OS, arena_bits).expect("memory");
             // Side by side, aligned or not, and across the border of two leaves and of two middle nodes.
             let leaf = 1usize << (levels.leaf + levels.offset);
             let middle = 1usize << (levels.middle + levels.leaf + levels.offset);

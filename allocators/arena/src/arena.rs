@@ -1,20 +1,22 @@
 //! Arenas: regions got from the operating system, and the table that has them.
 //!
-//! An arena that is held is **usable** while it has free pools, empty or not yet carved, and **full** otherwise. Usable
-//! arenas are on one list, whose order is the policy's affair; pools are taken from the arena at its head, first empty
-//! ones, then by carving. Records without an arena are on a list of their own, the last released first. The table
-//! starts with 16 records and doubles.
+//! An arena that is held is **usable** while it has free pools, empty or not yet carved, and **full** otherwise. Which
+//! pool is taken next is the affair of the policy's order. From 2.5 on usable arenas are on one list, and pools are taken
+//! from the arena at its head, first empty ones, then by carving. Records without an arena are on a list of their own,
+//! the last released first. The table starts with 16 records and doubles.
 //!
 //! Equations, after every operation (`check` counts them out):
-//! - `free_pools = length of the list of empty pools + (total_pools - carved)`
-//! - `0 < free_pools` exactly for the arenas on the usable list
+//! - `free_pools = empty pools + (total_pools - carved)`
+//! - `0 < free_pools` exactly for the arenas on the usable list, if the order keeps one
 //! - `total_pools = arena size / pool size`, less one if the arena does not begin at a multiple of the pool size
 //! - `reclaimed = allocated_total - current`, `current <= highwater <= allocated_total`
 //! - `current + length of the list of unused records = length of the table`
 
+use crate::check::{Fault, expect};
 use crate::os::Os;
 use crate::policy::{Order, Policy};
 use crate::pool::PoolPtr;
+use crate::work::{Work, count};
 use core::num::NonZeroU32;
 use core::ops::{Index, IndexMut};
 use core::ptr::{self, NonNull};
@@ -94,7 +96,7 @@ impl ArenaId {
 pub struct Record {
     /// The arena's memory; `None` if this record has no arena.
     pub base: Option<ArenaPtr>,
-    /// Its empty pools, the last emptied first, linked by `next`.
+    /// Its empty pools, the last emptied first, linked by `next`; `None` if the order lists them elsewhere.
     pub empty: Option<PoolPtr>,
     /// Pools carved so far, from the first on.
     pub carved: u32,
@@ -125,12 +127,15 @@ impl Record {
 /// The records, and the list of usable arenas through them.
 ///
 /// Invariant TABLE: `records` is a block of the backing of `len` records, all initialised and this table's alone; with
-/// `len` 0 it is dangling.
+/// `len` 0 it is dangling. The first `begun` of them have had an arena.
 #[derive(Debug)]
 pub struct Table {
     records: NonNull<Record>,
     len: u32,
+    begun: usize,
     usable: Option<ArenaId>,
+    arena_size: usize,
+    pool_size: usize,
 }
 
 impl Index<ArenaId> for Table {
@@ -147,12 +152,42 @@ impl IndexMut<ArenaId> for Table {
 }
 
 impl Table {
-    const fn new() -> Table {
+    const fn new(arena_size: usize, pool_size: usize) -> Table {
         Table {
             records: NonNull::dangling(),
             len: 0,
+            begun: 0,
             usable: None,
+            arena_size,
+            pool_size,
         }
+    }
+
+    /// Bytes in a pool.
+    #[must_use]
+    pub fn pool_size(&self) -> usize {
+        self.pool_size
+    }
+
+    /// The arena that `address` lies in, by looking at all of them.
+    #[must_use]
+    pub fn around(&self, address: usize) -> Option<ArenaId> {
+        self.held()
+            .find(|(_, base, _)| address.wrapping_sub(base.address()) < self.arena_size)
+            .map(|(id, _, _)| id)
+    }
+
+    /// Where the arena of a record begins, the record named as a pool's header names it; 0 if it has none now; `None` if
+    /// no record that has ever had one is so named.
+    #[inline]
+    pub(crate) fn base_of(&self, word: usize) -> Option<usize> {
+        let index = word.wrapping_sub(1);
+        if index >= self.begun {
+            return None;
+        }
+        // SAFETY: TABLE: `begun` is `len` at most.
+        let record = unsafe { &*self.records.as_ptr().add(index) };
+        Some(record.base.map_or(0, ArenaPtr::address))
     }
 
     /// All records, used or not.
@@ -208,8 +243,56 @@ impl Table {
         Some(ArenaId::at(old))
     }
 
+    /// Takes a free pool of an arena: the one last emptied, else one that is carved now. `None` if it is full. The list
+    /// of usable arenas is the caller's affair.
+    pub fn take_from(&mut self, id: ArenaId) -> Option<PoolPtr> {
+        let pool_size = self.pool_size;
+        let record = &mut self[id];
+        let pool = match (record.empty, record.base) {
+            (Some(pool), _) => {
+                record.empty = pool.next.get();
+                pool
+            }
+            (None, Some(base)) if record.carved < record.total_pools => {
+                let n = record.carved;
+                record.carved += 1;
+                // SAFETY: the arena has as many pools, and nobody uses pool `n` before it is carved.
+                unsafe { PoolPtr::carve(base.pool_at(n, pool_size), id) }
+            }
+            _ => return None,
+        };
+        record.free_pools -= 1;
+        Some(pool)
+    }
+
+    /// Puts an empty pool on its arena's list and returns the arena. The list of usable arenas is the caller's affair.
+    pub fn put_back(&mut self, pool: PoolPtr) -> ArenaId {
+        let id = pool.arena;
+        let record = &mut self[id];
+        pool.next.set(record.empty);
+        record.empty = Some(pool);
+        record.free_pools += 1;
+        id
+    }
+
+    /// The rule of releasing: all pools of the arena are free, and at least `keep` usable arenas follow it on the list.
+    #[must_use]
+    pub fn is_released(&self, id: ArenaId, keep: u32) -> bool {
+        let record = &self[id];
+        if record.free_pools != record.total_pools {
+            return false;
+        }
+        let mut next = record.next;
+        for _ in 0..keep {
+            let Some(follower) = next else { return false };
+            next = self[follower].next;
+        }
+        true
+    }
+
     /// Puts an arena at the head of the usable ones.
     pub fn push_front(&mut self, id: ArenaId) {
+        count(Work::ArenaLinks, 1);
         let first = self.usable.replace(id);
         self[id].next = first;
         self[id].prev = None;
@@ -220,6 +303,7 @@ impl Table {
 
     /// Takes an arena off the list of usable ones.
     pub fn unlink(&mut self, id: ArenaId) {
+        count(Work::ArenaUnlinks, 1);
         let (prev, next) = (self[id].prev.take(), self[id].next.take());
         match prev {
             Some(prev) => self[prev].next = next,
@@ -232,12 +316,67 @@ impl Table {
 
     /// Puts an arena behind another on the list of usable ones.
     pub fn insert_after(&mut self, id: ArenaId, before: ArenaId) {
+        count(Work::ArenaLinks, 1);
         let next = self[before].next.replace(id);
         self[id].prev = Some(before);
         self[id].next = next;
         if let Some(next) = next {
             self[next].prev = Some(id);
         }
+    }
+
+    /// For orders that keep a list of usable arenas: it has exactly those with free pools, linked both ways, and each
+    /// arena's list has exactly its empty pools.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn check_usable(&self) -> Result<(), Fault> {
+        let (mut usable, mut before, mut at) = (0, None, self.usable);
+        while let Some(id) = at {
+            let (record, index) = (&self[id], id.index());
+            expect("a usable arena is held", record.base.is_some(), index)?;
+            expect(
+                "a usable arena has free pools",
+                record.free_pools > 0,
+                index,
+            )?;
+            expect(
+                "usable arenas are linked both ways",
+                record.prev == before,
+                index,
+            )?;
+            usable += 1;
+            expect(
+                "the usable list ends",
+                usable <= self.records().len(),
+                usable,
+            )?;
+            (before, at) = (at, record.next);
+        }
+        let mut with_free_pools = 0;
+        for (id, base, record) in self.held() {
+            with_free_pools += usize::from(record.free_pools > 0);
+            let empty = record.free_pools as usize - (record.total_pools - record.carved) as usize;
+            let (mut listed, mut next) = (0, record.empty);
+            while let Some(pool) = next {
+                let at = pool.address();
+                expect("a listed empty pool is empty", pool.live.get() == 0, at)?;
+                expect("a listed empty pool is of its arena", pool.arena == id, at)?;
+                listed += 1;
+                expect("the list of empty pools ends", listed <= empty, at)?;
+                next = pool.next.get();
+            }
+            expect(
+                "every empty pool is listed",
+                listed == empty,
+                base.address(),
+            )?;
+        }
+        expect(
+            "arenas with free pools are usable",
+            with_free_pools == usable,
+            usable,
+        )
     }
 }
 
@@ -263,20 +402,17 @@ pub struct Arenas<D> {
 }
 
 impl<D: Order> Arenas<D> {
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new<P: Policy<Order = D>>(policy: &P) -> Self {
         Arenas {
-            table: Table::new(),
+            table: Table::new(policy.arena_size(), policy.pool_size()),
             unused: None,
-            order: D::EMPTY,
-            counts: Counts {
-                allocated_total: 0,
-                current: 0,
-                highwater: 0,
-            },
+            order: policy.order(),
+            counts: Counts::default(),
         }
     }
 
     /// The table.
+    #[inline]
     #[must_use]
     pub fn table(&self) -> &Table {
         &self.table
@@ -309,63 +445,34 @@ impl<D: Order> Arenas<D> {
     }
 
     /// Takes an arena in, all of whose pools are free, at the record that [`room`](Arenas::room) has just given. Only
-    /// when no arena is usable.
-    pub(crate) fn add<P: Policy>(&mut self, id: ArenaId, base: ArenaPtr, policy: &P) {
+    /// when there is no free pool.
+    pub(crate) fn add(&mut self, id: ArenaId, base: ArenaPtr) {
         debug_assert!(self.table.usable.is_none() && self.unused == Some(id));
         self.unused = self.table[id].next;
-        let pools = base.pools(policy.arena_size(), policy.pool_size());
+        let pools = base.pools(self.table.arena_size, self.table.pool_size);
         self.table[id] = Record {
             base: Some(base),
             free_pools: pools,
             total_pools: pools,
             ..Record::unused(None)
         };
-        self.table.push_front(id);
-        self.order.added(&self.table, id);
+        // Records are used in their order until one is released; then that one comes first.
+        self.table.begun = self.table.begun.max(id.index() + 1);
+        self.order.added(&mut self.table, id);
         self.counts.allocated_total += 1;
         self.counts.current += 1;
         self.counts.highwater = self.counts.highwater.max(self.counts.current);
     }
 
-    /// Takes a pool from the first usable arena; `None` if no arena is usable.
-    pub(crate) fn take_pool<P: Policy>(&mut self, policy: &P) -> Option<PoolPtr> {
-        let id = self.table.usable?;
-        self.order.taking(&self.table, id);
-        let record = &mut self.table[id];
-        let pool = match (record.empty, record.base) {
-            (Some(pool), _) => {
-                record.empty = pool.next.get();
-                pool
-            }
-            (None, Some(base)) if record.carved < record.total_pools => {
-                let n = record.carved;
-                record.carved += 1;
-                // SAFETY: the arena has as many pools, and nobody uses pool `n` before it is carved.
-                unsafe { PoolPtr::carve(base.pool_at(n, policy.pool_size()), id) }
-            }
-            _ => return None,
-        };
-        record.free_pools -= 1;
-        if record.free_pools == 0 {
-            self.table.unlink(id);
-        }
-        Some(pool)
+    /// Takes a free pool; `None` if there is none.
+    pub(crate) fn take_pool(&mut self) -> Option<PoolPtr> {
+        self.order.take(&mut self.table)
     }
 
     /// Takes an empty pool back. Returns the arena if it is to be given to the operating system: then it is in no
     /// list any more.
-    pub(crate) fn give_pool<P: Policy>(&mut self, pool: PoolPtr, policy: &P) -> Option<ArenaPtr> {
-        let id = pool.arena;
-        let record = &mut self.table[id];
-        pool.next.set(record.empty);
-        record.empty = Some(pool);
-        record.free_pools += 1;
-        let empty = record.free_pools == record.total_pools;
-        let released = empty && policy.releases(record.next.is_some());
-        self.order.given(&mut self.table, id, released);
-        if !released {
-            return None;
-        }
+    pub(crate) fn give_pool(&mut self, pool: PoolPtr, keep: u32) -> Option<ArenaPtr> {
+        let id = self.order.give(&mut self.table, pool, keep)?;
         let next = self.unused.replace(id);
         let record = core::mem::replace(&mut self.table[id], Record::unused(next));
         self.counts.current -= 1;
@@ -375,16 +482,16 @@ impl<D: Order> Arenas<D> {
     /// Gives everything back: the arenas and the table.
     ///
     /// # Safety
-    /// Nobody uses a block of these arenas any more.
-    pub(crate) unsafe fn release<O: Os>(&mut self, os: &O, arena_size: usize) {
+    /// Nobody uses these arenas any more, nor a block of them.
+    pub(crate) unsafe fn release<O: Os>(&mut self, os: &O) {
         for (_, base, _) in self.table.held() {
             // SAFETY: HELD, and the caller's promise.
-            unsafe { os.unmap(base.raw(), arena_size) };
+            unsafe { os.unmap(base.raw(), self.table.arena_size) };
         }
         if self.table.len > 0 {
             // SAFETY: TABLE: a block of the backing, with nothing in it that would have to be dropped.
             unsafe { os.free(self.table.records.as_ptr().cast()) };
         }
-        *self = Arenas::new();
+        self.table = Table::new(self.table.arena_size, self.table.pool_size);
     }
 }

@@ -44,8 +44,8 @@ impl ClientPtr {
 
 /// A free block.
 ///
-/// Invariant FREE: the pointer is that of a whole block of a pool in an arena that is held, aligned to 16 bytes, which
-/// is not live: the client has not got it, or has given it up. Handing it out ends the value.
+/// Invariant FREE: the pointer is that of a whole block of a pool in an arena that is held, aligned to 8 bytes, which is
+/// not live: the client has not got it, or has given it up. Handing it out ends the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockPtr(NonNull<u8>);
 
@@ -63,14 +63,14 @@ impl BlockPtr {
     /// The link has been set since the block was last live.
     #[inline]
     pub(crate) unsafe fn link(self) -> Option<BlockPtr> {
-        // SAFETY: FREE: 16 bytes or more, aligned, and nobody else's; the caller's promise: what is read was written.
+        // SAFETY: FREE: 8 bytes or more, aligned, and nobody else's; the caller's promise: what is read was written.
         unsafe { self.0.cast::<Option<BlockPtr>>().read() }
     }
 
     /// Sets the link.
     #[inline]
     pub(crate) fn set_link(self, next: Option<BlockPtr>) {
-        // SAFETY: FREE: 16 bytes or more, aligned, and nobody else's.
+        // SAFETY: FREE: 8 bytes or more, aligned, and nobody else's.
         unsafe { self.0.cast::<Option<BlockPtr>>().write(next) };
     }
 

@@ -1,12 +1,13 @@
 //! The checker: walks every list, pool and block and compares what it finds with the equations that stand beside the
 //! types. For tests, which call it after every operation or every few; nothing else does.
 
+use crate::address_test::AddressTest;
 use crate::arena::{ArenaId, ArenaPtr, Record};
 use crate::heap::Heap;
 use crate::os::Os;
 use crate::policy::{Order, Policy};
 use crate::pool::{HEADER, PoolPtr};
-use crate::size_class::SizeClass;
+use crate::size_class::{self, SizeClass};
 use core::fmt;
 
 /// The first thing that was not as it should be.
@@ -37,7 +38,7 @@ pub(crate) fn expect(rule: &'static str, holds: bool, at: usize) -> Result<(), F
 #[derive(Default)]
 struct Found {
     used: usize,
-    empty: usize,
+    empty: u32,
 }
 
 impl<O: Os, P: Policy> Heap<O, P> {
@@ -47,7 +48,6 @@ impl<O: Os, P: Policy> Heap<O, P> {
     /// The first fault.
     pub fn check(&self) -> Result<(), Fault> {
         self.check_table()?;
-        self.arenas().order().check(self.arenas().table())?;
         let mut used = 0;
         for (id, base, record) in self.arenas().table().held() {
             used += self.check_arena(id, base, record)?.used;
@@ -57,41 +57,15 @@ impl<O: Os, P: Policy> Heap<O, P> {
             self.check_class_lists()? == used,
             used,
         )?;
+        self.arenas().order().check(self.arenas().table())?;
+        self.test().check(self.arenas().table(), self.policy())?;
         self.check_stats()
     }
 
-    /// The two lists of records and the counts.
+    /// The list of records without an arena, and the counts.
     fn check_table(&self) -> Result<(), Fault> {
         let table = self.arenas().table();
         let len = table.records().len();
-        let (mut usable, mut before, mut at) = (0, None, table.usable());
-        while let Some(id) = at {
-            let record = &table[id];
-            expect("a usable arena is held", record.base.is_some(), id.index())?;
-            expect(
-                "a usable arena has free pools",
-                record.free_pools > 0,
-                id.index(),
-            )?;
-            expect(
-                "usable arenas are linked both ways",
-                record.prev == before,
-                id.index(),
-            )?;
-            usable += 1;
-            expect("the usable list ends", usable <= len, usable)?;
-            (before, at) = (at, record.next);
-        }
-        let with_free_pools = table
-            .held()
-            .filter(|(_, _, record)| record.free_pools > 0)
-            .count();
-        expect(
-            "arenas with free pools are usable",
-            with_free_pools == usable,
-            usable,
-        )?;
-
         let (mut unused, mut at) = (0, self.arenas().unused());
         while let Some(id) = at {
             expect(
@@ -118,7 +92,7 @@ impl<O: Os, P: Policy> Heap<O, P> {
         )
     }
 
-    /// One arena: its pools, its empty ones, and what the map says of it.
+    /// One arena and its pools.
     fn check_arena(&self, id: ArenaId, base: ArenaPtr, record: &Record) -> Result<Found, Fault> {
         let (size, pool_size) = (self.policy().arena_size(), self.policy().pool_size());
         let at = base.address();
@@ -142,56 +116,19 @@ impl<O: Os, P: Policy> Heap<O, P> {
             if self.check_pool(pool)? {
                 found.used += 1;
             }
-            found.empty += usize::from(pool.live.get() == 0);
+            found.empty += u32::from(pool.live.get() == 0);
         }
 
-        let (mut listed, mut next) = (0, record.empty);
-        while let Some(pool) = next {
-            expect(
-                "a listed empty pool is empty",
-                pool.live.get() == 0,
-                pool.address(),
-            )?;
-            expect(
-                "a listed empty pool is of its arena",
-                pool.arena == id,
-                pool.address(),
-            )?;
-            listed += 1;
-            expect("the list of empty pools ends", listed <= found.empty, at)?;
-            next = pool.next.get();
-        }
-        expect("every empty pool is listed", listed == found.empty, at)?;
         expect(
             "free pools = empty + not carved",
-            record.free_pools as usize
-                == found.empty + (record.total_pools - record.carved) as usize,
+            record.free_pools == found.empty + (record.total_pools - record.carved),
             at,
         )?;
         expect(
             "a wholly empty arena is held only if the policy keeps one",
-            record.free_pools < record.total_pools || !self.policy().releases(false),
+            record.free_pools < record.total_pools || self.policy().keep() > 0,
             at,
         )?;
-        for inside in [at, at + size - 1] {
-            expect(
-                "the map has what is held",
-                self.map().has(inside, self.levels()),
-                inside,
-            )?;
-        }
-        for outside in [at - 1, at + size] {
-            let another = self
-                .arenas()
-                .table()
-                .held()
-                .any(|(_, other, _)| outside.wrapping_sub(other.address()) < size);
-            expect(
-                "the map has only what is held",
-                self.map().has(outside, self.levels()) == another,
-                outside,
-            )?;
-        }
         Ok(found)
     }
 
@@ -202,12 +139,12 @@ impl<O: Os, P: Policy> Heap<O, P> {
             expect("a pool without a class has no live block", live == 0, at)?;
             return Ok(false);
         };
-        let size = class.block_size();
+        let size = class.block_size(self.policy().align_bits());
         let pool_size = self.policy().pool_size();
-        let capacity = class.capacity(pool_size, HEADER);
+        let capacity = size_class::capacity(size, pool_size, HEADER);
         expect(
             "a class is one of the classes",
-            SizeClass::all().any(|one| one == class),
+            self.classes().any(|one| one == class),
             at,
         )?;
         expect(
@@ -215,7 +152,7 @@ impl<O: Os, P: Policy> Heap<O, P> {
             pool.last.get() as usize == pool_size - size,
             at,
         )?;
-        let virgin = pool.virgin_blocks(class);
+        let virgin = pool.virgin_blocks(size);
         let (mut free, mut next) = (0, pool.free.get());
         while let Some(block) = next {
             let offset = block.address().wrapping_sub(at);
@@ -251,8 +188,14 @@ impl<O: Os, P: Policy> Heap<O, P> {
             .held()
             .map(|(_, _, record)| record.carved as usize)
             .sum();
+        let served = self.classes().count();
+        expect(
+            "classes beyond the threshold have no pools",
+            self.used()[served..].iter().all(Option::is_none),
+            served,
+        )?;
         let mut listed = 0;
-        for (class, first) in SizeClass::all().zip(self.used()) {
+        for (class, first) in self.classes().zip(self.used()) {
             let (mut before, mut next) = (None, *first);
             while let Some(pool) = next {
                 let at = pool.address();
@@ -274,6 +217,10 @@ impl<O: Os, P: Policy> Heap<O, P> {
             }
         }
         Ok(listed)
+    }
+
+    fn classes(&self) -> impl Iterator<Item = SizeClass> {
+        SizeClass::all(self.policy().threshold(), self.policy().align_bits())
     }
 
     /// The statistics add up.

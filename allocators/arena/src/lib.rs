@@ -15,25 +15,34 @@
 //! on its class's list), **full** (on no list) or **empty** (on its arena's list, free for any class). An arena is
 //! **usable** while it has an empty pool; usable arenas are kept in order, fullest first, and pools are taken from
 //! the first, so that the emptier ones have a chance to become wholly empty and go back to the operating system.
-//! Whether a pointer lies in an arena is answered by the **address map**.
+//! Whether a block is one of a pool or the backing's is answered by the **address test**.
+//!
+//! Sizes here are those of CPython 3.10 and later. What each generation did otherwise is its [`policy`].
 //!
 //! From the bottom up, one idea a file, each knowing only those before it:
 //!
 //! | module | idea |
 //! |---|---|
 //! | [`size_class`] | sizes to classes and back; no memory touched |
+//! | [`work`] | counters of work done, behind the feature `counters` |
 //! | [`os`] | everything asked of the operating system and of the backing: the seam for tests |
-//! | [`policy`] | what differs between generations: numbers, order of arenas, when one is released |
+//! | [`policy`] | what differs between generations: numbers, order of arenas, when one is released, address test |
 //! | [`block`] | a free block and its link; a pointer that the client gave |
 //! | [`pool`] | a pool's header, and taking and giving back blocks |
 //! | [`arena`] | the table of arenas, and taking and giving back pools |
-//! | [`address_map`] | does this address lie in an arena? |
+//! | [`address_map`] | a radix tree that knows which addresses lie in an arena |
+//! | [`address_test`] | is this block one of a pool? By that tree, by the pool's header, or by looking at all arenas |
+//! | `hardened` | what a heap with the feature `hardened` looks at before it believes a pointer |
 //! | [`heap`] | malloc, calloc, realloc, free |
 //! | [`stats`] | counted as CPython counts |
+//! | [`debug_text`] | and said as CPython says it |
 //! | [`check`] | walks everything and compares it with the invariants |
 //!
 //! All of these need nothing but `core`, and [`os`], where [`Libc`](os::Libc) is, the C library. `arm` makes an arm of
 //! the heap, for the harness.
+//!
+//! With the feature `hardened` a double free, a pointer into an arena that is no block's and a free list that was written
+//! over abort with a message. It looks at a pool's whole free list at every call, so it is for finding errors.
 //!
 //! One thread at a time: CPython's lock, the GIL, guards the original, and a `&mut` guards this one.
 #![no_std]
@@ -42,19 +51,19 @@
 extern crate std;
 
 pub mod address_map;
+pub mod address_test;
 pub mod arena;
 mod arm;
 pub mod block;
 pub mod check;
+pub mod debug_text;
+mod hardened;
 pub mod heap;
 pub mod os;
 pub mod policy;
 pub mod pool;
 pub mod size_class;
 pub mod stats;
+pub mod work;
 
-pub use arm::{
-    Arena, heaplab_arena_calloc, heaplab_arena_free, heaplab_arena_malloc, heaplab_arena_realloc,
-    heaplab_arena_tuned_calloc, heaplab_arena_tuned_free, heaplab_arena_tuned_malloc,
-    heaplab_arena_tuned_realloc,
-};
+pub use arm::Arena;

@@ -3,6 +3,7 @@
 //! The one place of the allocator's core that calls `libc`. Tests put an [`Os`] of their own here, which places
 //! arenas where they want them and refuses when they say so.
 
+use core::fmt;
 use core::ptr::{self, NonNull};
 
 /// The operating system and the backing allocator, as the heap sees them.
@@ -12,12 +13,12 @@ use core::ptr::{self, NonNull};
 ///
 /// # Safety
 /// What is returned and not null is valid for reads and writes of as many bytes until it is given back, and overlaps
-/// nothing else that is. `malloc`, `calloc` and `realloc` align to 16 bytes at least; `map` to an OS page of 4 KiB.
+/// nothing else that is. All of them align to 16 bytes at least. An OS page has 4 KiB at least.
 pub unsafe trait Os {
-    /// `bytes` (a power of two, at least an OS page) of zeroed address space; `None` if there is none.
+    /// `bytes` (a power of two, at least an OS page) for an arena; `None` if they cannot be had.
     fn map(&self, bytes: usize) -> Option<NonNull<u8>>;
 
-    /// Gives a mapping back.
+    /// Gives an arena's memory back.
     ///
     /// # Safety
     /// `at` is from [`map`](Os::map) with as many bytes, and nobody uses it afterwards.
@@ -51,11 +52,48 @@ pub unsafe trait Os {
     unsafe fn usable(&self, p: *mut u8) -> usize;
 }
 
-/// mmap, and the C library's malloc as the backing.
+/// Where arenas come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Source {
+    /// mmap, as CPython has it since 3.3.
+    #[default]
+    Mmap,
+    /// The C library's malloc, as before.
+    Malloc,
+}
+
+/// The C library: mmap or malloc for arenas, and malloc as the backing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Libc {
     /// Place each arena at a multiple of its size, so that none of its pools is lost. CPython does not.
     pub aligned_arenas: bool,
+    /// Where arenas come from.
+    pub source: Source,
+}
+
+/// Says what is wrong, on the standard error, and aborts. `at` is an address.
+pub(crate) fn die(what: &str, at: usize) -> ! {
+    /// Writes what fits; the rest is lost.
+    struct Line([u8; 200], usize);
+    impl fmt::Write for Line {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            for byte in text.bytes() {
+                if let Some(place) = self.0.get_mut(self.1) {
+                    *place = byte;
+                    self.1 += 1;
+                }
+            }
+            Ok(())
+        }
+    }
+    let mut line = Line([0; 200], 0);
+    // It cannot fail.
+    let _ = fmt::Write::write_fmt(&mut line, format_args!("arena: {what}: {at:#x}\n"));
+    // SAFETY: the buffer has as many bytes. Nothing is done about a write that fails: this is the end.
+    unsafe {
+        libc::write(2, line.0.as_ptr().cast(), line.1);
+        libc::abort()
+    }
 }
 
 /// A private anonymous mapping of `bytes` bytes.
@@ -107,16 +145,22 @@ fn mmap_aligned(bytes: usize) -> Option<NonNull<u8>> {
 // SAFETY: the C library's own functions, whose contract is the trait's; glibc aligns to 16 bytes, mmap to OS pages.
 unsafe impl Os for Libc {
     fn map(&self, bytes: usize) -> Option<NonNull<u8>> {
-        if self.aligned_arenas {
-            mmap_aligned(bytes)
-        } else {
-            mmap(bytes)
+        match (self.source, self.aligned_arenas) {
+            (Source::Mmap, false) => mmap(bytes),
+            (Source::Mmap, true) => mmap_aligned(bytes),
+            (Source::Malloc, false) => NonNull::new(self.malloc(bytes)),
+            (Source::Malloc, true) => NonNull::new(self.aligned(bytes, bytes)),
         }
     }
 
     unsafe fn unmap(&self, at: NonNull<u8>, bytes: usize) {
         // SAFETY: the caller's promise.
-        unsafe { munmap(at, bytes) };
+        unsafe {
+            match self.source {
+                Source::Mmap => munmap(at, bytes),
+                Source::Malloc => self.free(at.as_ptr()),
+            }
+        }
     }
 
     #[inline]
@@ -166,30 +210,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_aligned_mapping_is_aligned_and_can_be_used_to_its_end() {
-        let os = Libc {
-            aligned_arenas: true,
-        };
-        for bytes in [4096, 1 << 16, 1 << 20, 1 << 22] {
-            let at = os.map(bytes).expect("address space");
-            assert_eq!(at.addr().get() % bytes, 0);
-            // SAFETY: inside the mapping, then given back.
-            unsafe {
-                at.write(1);
-                at.add(bytes - 1).write(2);
-                assert_eq!(at.add(bytes / 2).read(), 0);
-                os.unmap(at, bytes);
+    fn an_aligned_arena_is_aligned_and_can_be_used_to_its_end() {
+        for source in [Source::Mmap, Source::Malloc] {
+            let os = Libc {
+                aligned_arenas: true,
+                source,
+            };
+            for bytes in [4096, 1 << 16, 1 << 20, 1 << 22] {
+                let at = os.map(bytes).expect("memory");
+                assert_eq!(at.addr().get() % bytes, 0);
+                // SAFETY: its own, then given back.
+                unsafe {
+                    at.write(1);
+                    at.add(bytes - 1).write(2);
+                    os.unmap(at, bytes);
+                }
             }
         }
     }
 
     #[test]
     fn what_cannot_be_is_refused() {
-        assert!(Libc::default().map(1 << 62).is_none());
-        let aligned = Libc {
-            aligned_arenas: true,
-        };
-        assert!(aligned.map(1 << 62).is_none());
-        assert!(aligned.map(1 << 63).is_none());
+        for source in [Source::Mmap, Source::Malloc] {
+            for aligned_arenas in [false, true] {
+                let os = Libc {
+                    aligned_arenas,
+                    source,
+                };
+                assert!(os.map(1 << 62).is_none());
+                assert!(os.map(1 << 63).is_none());
+            }
+        }
     }
 }

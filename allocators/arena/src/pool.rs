@@ -27,6 +27,7 @@ use crate::arena::ArenaId;
 use crate::block::{BlockPtr, ClientPtr};
 use crate::size_class::SizeClass;
 use core::cell::Cell;
+use core::mem;
 use core::ops::Deref;
 use core::ptr::NonNull;
 
@@ -61,12 +62,13 @@ const _: () = assert!(size_of::<PoolHeader>() == HEADER);
 
 /// A pool.
 ///
-/// Invariant POOL: a whole pool of an arena that is held, 4 KiB-aligned or more, whose header was written when it was
+/// Invariant POOL: a whole pool of an arena that is held, aligned to its size, whose header was written when it was
 /// carved. Pools are kept in their class's and their arena's lists alone, and an arena is released when all of its
 /// pools are empty and only its own list has them, so nobody keeps a pool of an arena that is gone.
 ///
 /// Invariant LISTED: the free list of a pool that has a class holds blocks of that pool whose links are set, each once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
 pub struct PoolPtr(NonNull<PoolHeader>);
 
 impl Deref for PoolPtr {
@@ -76,6 +78,42 @@ impl Deref for PoolPtr {
     fn deref(&self) -> &PoolHeader {
         // SAFETY: POOL. All that ever changes in a header is in cells.
         unsafe { self.0.as_ref() }
+    }
+}
+
+/// Where a header names its arena.
+const ARENA_OFFSET: usize = mem::offset_of!(PoolHeader, arena);
+
+/// Reads the word that would name the arena if there were a pool around `p`. Of other memory it is anything at all.
+///
+/// # Safety
+/// `p` is in use, the client's or ours, and the pool size is at most that of an OS page; so whatever lies at the start of
+/// the pool's place, it can be read.
+#[inline]
+pub(crate) unsafe fn peek_arena(p: ClientPtr, pool_size: usize) -> usize {
+    let pool = pool_start(p.address(), pool_size);
+    // The memory may be another's, written by another or by nobody: nothing that Rust could be told. So the load is
+    // the machine's own, or at least one that the compiler makes no use of.
+    #[cfg(target_arch = "x86_64")]
+    {
+        let word: usize;
+        // SAFETY: the caller's promise. Nothing is written, and a word from assembly is some word. A load of 32 bits
+        // clears the upper ones.
+        unsafe {
+            core::arch::asm!(
+                "mov {word:e}, dword ptr [{pool} + {offset}]",
+                pool = in(reg) pool,
+                offset = const ARENA_OFFSET,
+                word = lateout(reg) word,
+                options(nostack, preserves_flags, readonly),
+            );
+        }
+        word
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    // SAFETY: the caller's promise.
+    unsafe {
+        core::ptr::with_exposed_provenance::<u32>(pool + ARENA_OFFSET).read_volatile() as usize
     }
 }
 
@@ -146,8 +184,8 @@ impl PoolPtr {
         unsafe { BlockPtr::new(self.0.cast::<u8>().add(offset as usize)) }
     }
 
-    /// Gives an empty pool to `class` and takes its first block.
-    pub(crate) fn begin(self, class: SizeClass, pool_size: usize) -> BlockPtr {
+    /// Gives an empty pool to `class`, whose blocks have `block_size` bytes, and takes its first block.
+    pub(crate) fn begin(self, class: SizeClass, block_size: usize, pool_size: usize) -> BlockPtr {
         debug_assert!(self.live.get() == 0);
         self.live.set(1);
         if self.class.get() == Some(class) {
@@ -158,7 +196,7 @@ impl PoolPtr {
                 return block;
             }
         }
-        let size = class.block_size() as u32;
+        let size = block_size as u32;
         self.class.set(Some(class));
         self.virgin.set(HEADER as u32 + 2 * size);
         self.last.set(pool_size as u32 - size);
@@ -192,13 +230,13 @@ impl PoolPtr {
 
     /// After the free list ran dry: the next virgin block becomes the list. False if none is left: the pool is full.
     #[inline]
-    pub(crate) fn extend(self, class: SizeClass) -> bool {
+    pub(crate) fn extend(self, block_size: usize) -> bool {
         debug_assert!(self.free.get().is_none());
         let offset = self.virgin.get();
         if offset > self.last.get() {
             return false;
         }
-        self.virgin.set(offset + class.block_size() as u32);
+        self.virgin.set(offset + block_size as u32);
         // SAFETY: blocks begin at `virgin` and up to `last`, and those have never been handed out.
         let block = unsafe { self.block_at(offset) };
         block.set_link(None);
@@ -218,9 +256,9 @@ impl PoolPtr {
     }
 
     /// Blocks never handed out.
-    pub(crate) fn virgin_blocks(self, class: SizeClass) -> usize {
+    pub(crate) fn virgin_blocks(self, block_size: usize) -> usize {
         let (virgin, last) = (self.virgin.get() as usize, self.last.get() as usize);
         last.checked_sub(virgin)
-            .map_or(0, |room| room / class.block_size() + 1)
+            .map_or(0, |room| room / block_size + 1)
     }
 }

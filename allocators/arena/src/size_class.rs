@@ -2,39 +2,42 @@
 
 use core::num::NonZeroU32;
 
-/// Bytes from one block size to the next, and the alignment of every block.
-pub const ALIGNMENT: usize = 16;
+/// Logarithms of the alignments that there can be: 8 bytes, as in CPython up to 3.7.3, and 16.
+pub const ALIGN_BITS: core::ops::RangeInclusive<u32> = 3..=4;
 
 /// Largest request, in bytes, that blocks can serve; a policy may draw the line lower.
 pub const MAX_THRESHOLD: usize = 512;
 
-/// How many classes there are.
-pub const CLASSES: usize = MAX_THRESHOLD / ALIGNMENT;
+/// The most classes that there can be: with an alignment of 8 bytes.
+pub const MAX_CLASSES: usize = MAX_THRESHOLD >> *ALIGN_BITS.start();
 
-/// A size class.
+/// A size class, under an alignment of `1 << align_bits` bytes, which the policy knows.
 ///
-/// Kept as the block size in units of [`ALIGNMENT`], which is never 0: `block size = ALIGNMENT * units`,
-/// `index = units - 1`, `1 <= units <= CLASSES`.
+/// Kept as the block size in units of the alignment, which is never 0: `block size = alignment * units`,
+/// `index = units - 1`, `1 <= units <= MAX_CLASSES`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
 pub struct SizeClass(NonZeroU32);
 
 impl SizeClass {
-    /// The class of a request of `size` bytes, `(size - 1) / 16`; `None` for 0 and for more than `threshold` bytes.
+    /// The class of a request of `size` bytes, `(size - 1) / alignment`; `None` for 0 and for more than `threshold`
+    /// bytes.
     #[inline]
     #[must_use]
-    pub fn of(size: usize, threshold: usize) -> Option<SizeClass> {
+    pub fn of(size: usize, threshold: usize, align_bits: u32) -> Option<SizeClass> {
         debug_assert!(threshold <= MAX_THRESHOLD);
         // 0 becomes the largest number, so that one comparison sees both ends.
         let last = size.wrapping_sub(1);
         if last >= threshold {
             return None;
         }
-        NonZeroU32::new((last / ALIGNMENT) as u32 + 1).map(SizeClass)
+        NonZeroU32::new((last >> align_bits) as u32 + 1).map(SizeClass)
     }
 
-    /// All of them, smallest first.
-    pub fn all() -> impl Iterator<Item = SizeClass> {
-        (1..=CLASSES as u32).filter_map(|units| NonZeroU32::new(units).map(SizeClass))
+    /// Those that requests of up to `threshold` bytes have, smallest first.
+    pub fn all(threshold: usize, align_bits: u32) -> impl Iterator<Item = SizeClass> {
+        (1..=(threshold >> align_bits) as u32)
+            .filter_map(|units| NonZeroU32::new(units).map(SizeClass))
     }
 
     /// Its place among the classes, from 0.
@@ -47,15 +50,15 @@ impl SizeClass {
     /// Bytes in each of its blocks.
     #[inline]
     #[must_use]
-    pub fn block_size(self) -> usize {
-        self.0.get() as usize * ALIGNMENT
+    pub fn block_size(self, align_bits: u32) -> usize {
+        (self.0.get() as usize) << align_bits
     }
+}
 
-    /// Blocks in a pool of `pool_size` bytes, of which `header` are its header.
-    #[must_use]
-    pub fn capacity(self, pool_size: usize, header: usize) -> usize {
-        (pool_size - header) / self.block_size()
-    }
+/// Blocks of `block_size` bytes in a pool of `pool_size` bytes, of which `header` are its header.
+#[must_use]
+pub fn capacity(block_size: usize, pool_size: usize, header: usize) -> usize {
+    (pool_size - header) / block_size
 }
 
 #[cfg(test)]
@@ -64,31 +67,37 @@ mod tests {
 
     #[test]
     fn every_size_has_the_smallest_block_that_holds_it() {
-        for threshold in (ALIGNMENT..=MAX_THRESHOLD).step_by(ALIGNMENT) {
-            for size in 1..=threshold {
-                let class = SizeClass::of(size, threshold).expect("served");
-                assert_eq!(class.index(), (size - 1) / 16);
-                assert!(class.index() < CLASSES);
-                assert!(size <= class.block_size() && class.block_size() < size + ALIGNMENT);
+        for bits in ALIGN_BITS {
+            let alignment = 1 << bits;
+            for threshold in (alignment..=MAX_THRESHOLD).step_by(alignment) {
+                for size in 1..=threshold {
+                    let class = SizeClass::of(size, threshold, bits).expect("served");
+                    assert_eq!(class.index(), (size - 1) / alignment);
+                    assert!(class.index() < MAX_CLASSES);
+                    let block = class.block_size(bits);
+                    assert!(size <= block && block < size + alignment);
+                }
+                for outside in [0, threshold + 1, usize::MAX] {
+                    assert_eq!(SizeClass::of(outside, threshold, bits), None);
+                }
             }
-            assert_eq!(SizeClass::of(0, threshold), None);
-            assert_eq!(SizeClass::of(threshold + 1, threshold), None);
-            assert_eq!(SizeClass::of(usize::MAX, threshold), None);
         }
     }
 
     #[test]
-    fn there_are_32_and_their_block_sizes_ascend() {
-        assert_eq!(SizeClass::all().count(), CLASSES);
-        for (index, class) in SizeClass::all().enumerate() {
-            assert_eq!(class.index(), index);
-            assert_eq!(class.block_size(), 16 * (index + 1));
+    fn there_are_32_or_64_and_their_block_sizes_ascend() {
+        for (bits, threshold, count) in [(4, 512, 32), (4, 256, 16), (3, 512, 64), (3, 256, 32)] {
+            assert_eq!(SizeClass::all(threshold, bits).count(), count);
+            for (index, class) in SizeClass::all(threshold, bits).enumerate() {
+                assert_eq!(class.index(), index);
+                assert_eq!(class.block_size(bits), (index + 1) << bits);
+            }
         }
     }
 
     #[test]
     fn capacities_of_cpythons_pools() {
-        let of = |size, pool| SizeClass::of(size, 512).expect("served").capacity(pool, 48);
+        let of = |size, pool| capacity(size, pool, 48);
         // What an empty list or dict took in CPython 2.7 to 3.8, in pools of 4 KiB; then pools of 16 KiB.
         assert_eq!(
             [of(64, 4096), of(80, 4096), of(176, 4096), of(288, 4096)],

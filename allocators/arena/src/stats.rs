@@ -3,12 +3,13 @@
 //! Equation: the bytes of all arenas are
 //! `allocated + available + unused pools + headers + quantization + alignment`, to the byte.
 
-use crate::address_map::AddressMap;
+use crate::address_map::{AddressMap, Levels};
+use crate::address_test::AddressTest;
 use crate::heap::Heap;
 use crate::os::Os;
 use crate::policy::Policy;
 use crate::pool::{HEADER, PoolPtr};
-use crate::size_class::{CLASSES, SizeClass};
+use crate::size_class::{self, MAX_CLASSES, SizeClass};
 
 /// Arenas. Tim Peters (2019): "reclaimed" only says how often work was done again; what has been given back is
 /// `highwater - current`.
@@ -74,23 +75,38 @@ pub struct MapStats {
     pub middle_nodes: u64,
     /// Leaves.
     pub leaves: u64,
-    /// Bytes of the root and of all nodes. Untouched ones take no memory.
-    pub bytes: u64,
+    /// Bytes of the root, of a middle node and of a leaf. OS pages of them that are never touched take no memory.
+    pub node_bytes: [u64; 3],
+}
+
+impl MapStats {
+    /// Bytes of the root and of all nodes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let [root, middle, leaf] = self.node_bytes;
+        root + self.middle_nodes * middle + self.leaves * leaf
+    }
 }
 
 /// A heap's statistics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stats {
     /// Arenas.
     pub arenas: ArenaStats,
-    /// Each size class, by its index.
-    pub classes: [ClassStats; CLASSES],
+    /// Bytes in a pool.
+    pub pool_size: u64,
+    /// Bytes from one block size to the next.
+    pub alignment: u64,
+    /// Largest request that blocks serve, bytes.
+    pub threshold: u64,
+    /// Each size class, by its index; those beyond the threshold have nothing.
+    pub classes: [ClassStats; MAX_CLASSES],
     /// Free pools of all arenas.
     pub free_pools: u64,
     /// Bytes.
     pub bytes: ByteStats,
-    /// The address map.
-    pub map: MapStats,
+    /// The address map, where the address test has one.
+    pub map: Option<MapStats>,
 }
 
 impl<O: Os, P: Policy> Heap<O, P> {
@@ -98,14 +114,23 @@ impl<O: Os, P: Policy> Heap<O, P> {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let pool_size = self.policy().pool_size();
-        let mut stats = Stats::default();
+        let (threshold, bits) = (self.policy().threshold(), self.policy().align_bits());
         let counts = self.arenas().counts();
-        stats.arenas = ArenaStats {
-            total: counts.allocated_total,
-            reclaimed: counts.allocated_total - counts.current,
-            highwater: counts.highwater,
-            current: counts.current,
-            size: self.policy().arena_size() as u64,
+        let mut stats = Stats {
+            arenas: ArenaStats {
+                total: counts.allocated_total,
+                reclaimed: counts.allocated_total - counts.current,
+                highwater: counts.highwater,
+                current: counts.current,
+                size: self.policy().arena_size() as u64,
+            },
+            pool_size: pool_size as u64,
+            alignment: 1 << bits,
+            threshold: threshold as u64,
+            classes: [ClassStats::default(); MAX_CLASSES],
+            free_pools: 0,
+            bytes: ByteStats::default(),
+            map: self.test().map().map(|map| map_stats(map, self.policy())),
         };
         for (_, base, record) in self.arenas().table().held() {
             stats.free_pools += u64::from(record.free_pools);
@@ -123,29 +148,29 @@ impl<O: Os, P: Policy> Heap<O, P> {
                     of_class.pools += 1;
                     of_class.used_blocks += u64::from(live);
                     of_class.free_blocks +=
-                        class.capacity(pool_size, HEADER) as u64 - u64::from(live);
+                        size_class::capacity(class.block_size(bits), pool_size, HEADER) as u64
+                            - u64::from(live);
                 }
             }
         }
-        for (class, of_class) in SizeClass::all().zip(&stats.classes) {
-            let size = class.block_size() as u64;
+        for (class, of_class) in SizeClass::all(threshold, bits).zip(&stats.classes) {
+            let size = class.block_size(bits) as u64;
             stats.bytes.allocated += of_class.used_blocks * size;
             stats.bytes.available += of_class.free_blocks * size;
             stats.bytes.headers += of_class.pools * HEADER as u64;
             stats.bytes.quantization += of_class.pools * ((pool_size - HEADER) as u64 % size);
         }
         stats.bytes.unused_pools = stats.free_pools * pool_size as u64;
-        stats.map = self.map_stats();
         stats
     }
+}
 
-    fn map_stats(&self) -> MapStats {
-        let (middles, leaves) = self.map().nodes();
-        let (root, middle, leaf) = AddressMap::node_bytes(self.levels());
-        MapStats {
-            middle_nodes: middles as u64,
-            leaves: leaves as u64,
-            bytes: (root + middles * middle + leaves * leaf) as u64,
-        }
+fn map_stats<P: Policy>(map: &AddressMap, policy: &P) -> MapStats {
+    let (middles, leaves) = map.nodes();
+    let (root, middle, leaf) = AddressMap::node_bytes(Levels::of(policy.arena_bits()));
+    MapStats {
+        middle_nodes: middles as u64,
+        leaves: leaves as u64,
+        node_bytes: [root, middle, leaf].map(|bytes| bytes as u64),
     }
 }

@@ -17,8 +17,15 @@ fn every_arm_keeps_every_rule() {
     let _turn = alone();
     for (id, knobs) in [
         ("arena", &[][..]),
+        ("arena-2.4", &[]),
+        ("arena-2.5", &[]),
+        ("arena-3.8", &[]),
+        ("arena-3.9", &[]),
         ("arena-3.10-keep0", &[]),
         ("arena-3.10", &[("aligned", "1")]),
+        ("arena-2.4", &[("source", "malloc"), ("threshold", "256")]),
+        ("arena-2.5", &[("source", "malloc"), ("aligned", "1")]),
+        ("arena-3.9", &[("order", "last"), ("test", "walk")]),
         ("arena-3.10", &[("arena", "256KiB"), ("pool", "4KiB")]),
         (
             "arena-3.10",
@@ -41,36 +48,141 @@ fn every_arm_keeps_every_rule() {
     }
 }
 
+/// With blocks in steps of 8 bytes, as CPython had up to 3.7.3, one rule is broken, and the receipt says so.
+#[test]
+fn steps_of_8_bytes_are_less_than_c_wants() {
+    let _turn = alone();
+    for id in ["arena-2.4", "arena-3.10"] {
+        let heap = open(id, &[("align", "8")]).expect("the arm opens");
+        let broken = suite::broken(&suite::run(&heap));
+        assert!(broken.contains("aligned for any C type"), "{broken}");
+        assert_eq!(broken.lines().count(), 1, "{broken}");
+        let facts = heap.receipt().facts;
+        assert!(facts.iter().any(|(name, _)| name == "block alignment"));
+    }
+}
+
+/// Values of the knobs, of the policy and of the numbers as a receipt has them.
+fn told(id: &str, given: &[(&str, &str)]) -> (String, String, String) {
+    let receipt = open(id, given).expect("the arm opens").receipt();
+    let values: Vec<String> = receipt.knobs.into_iter().map(|(_, value)| value).collect();
+    let (policy, numbers) = (&receipt.build[1], &receipt.facts[0]);
+    assert_eq!(
+        (policy.0.as_str(), numbers.0.as_str()),
+        ("policy", "numbers")
+    );
+    (values.join(" "), policy.1.clone(), numbers.1.clone())
+}
+
 #[test]
 fn knobs_read_back() {
     let _turn = alone();
-    let knobs = |id: &str, given: &[(&str, &str)]| {
-        let receipt = open(id, given).expect("the arm opens").receipt();
-        let values: Vec<String> = receipt.knobs.into_iter().map(|(_, value)| value).collect();
-        (values.join(" "), receipt.facts[0].1.clone())
-    };
-    let constant = "constants of the code".to_owned();
-    let tuned = "read at run time".to_owned();
-    assert_eq!(
-        knobs("arena", &[]),
-        ("1048576 16384 512 1 0".into(), constant.clone())
-    );
-    assert_eq!(knobs("arena", &[]), knobs("arena-3.10", &[]));
-    assert_eq!(
-        knobs("arena-3.10", &[("keep", "0")]),
-        knobs("arena-3.10-keep0", &[])
-    );
-    assert_eq!(
-        knobs("arena-3.10-keep0", &[("aligned", "1")]),
-        ("1048576 16384 512 0 1".into(), constant)
-    );
-    assert_eq!(
-        knobs(
-            "arena",
-            &[("arena", "4MiB"), ("pool", "64KiB"), ("threshold", "256")]
+    for (id, values, policy) in [
+        (
+            "arena-2.4",
+            "262144 4096 16 512 all global header mmap 0",
+            "CPython 2.4's",
         ),
-        ("4194304 65536 256 1 0".into(), tuned)
+        (
+            "arena-2.5",
+            "262144 4096 16 512 0 slide header mmap 0",
+            "CPython 2.5's to 3.7's",
+        ),
+        (
+            "arena-3.8",
+            "262144 4096 16 512 0 constant header mmap 0",
+            "CPython 3.8's",
+        ),
+        (
+            "arena-3.9",
+            "262144 4096 16 512 1 constant header mmap 0",
+            "CPython 3.9's",
+        ),
+        (
+            "arena-3.10",
+            "1048576 16384 16 512 1 constant radix mmap 0",
+            "CPython 3.10's and later",
+        ),
+        (
+            "arena-3.10-keep0",
+            "1048576 16384 16 512 0 constant radix mmap 0",
+            "CPython 3.10's, but an empty arena is released at once",
+        ),
+    ] {
+        let constant = (
+            values.to_owned(),
+            policy.to_owned(),
+            "constants of the code".to_owned(),
+        );
+        assert_eq!(told(id, &[]), constant);
+    }
+    assert_eq!(told("arena", &[]), told("arena-3.10", &[]));
+    // An arm whose knobs make it another generation is that generation.
+    assert_eq!(
+        told("arena-3.10", &[("keep", "0")]),
+        told("arena-3.10-keep0", &[])
     );
+    assert_eq!(
+        told("arena-2.4", &[("order", "slide"), ("keep", "0")]),
+        told("arena-2.5", &[])
+    );
+    assert_eq!(
+        told("arena-3.9", &[("order", "global")]),
+        told("arena-2.4", &[])
+    );
+    let knobs = &[
+        ("arena", "4MiB"),
+        ("pool", "64KiB"),
+        ("align", "8"),
+        ("threshold", "256"),
+        ("keep", "3"),
+        ("order", "last"),
+        ("test", "walk"),
+        ("source", "malloc"),
+        ("aligned", "1"),
+    ];
+    assert_eq!(
+        told("arena", knobs),
+        (
+            "4194304 65536 8 256 3 last walk malloc 1".into(),
+            "as its knobs say".into(),
+            "read at run time".into()
+        )
+    );
+}
+
+#[test]
+fn arenas_are_told_and_where_they_lie() {
+    let _turn = alone();
+    let aligned = [("aligned", "1")];
+    let from_malloc = [("source", "malloc")];
+    for (id, knobs, size, placed) in [
+        ("arena", &[][..], 1u64 << 20, "as mmap gives them"),
+        ("arena", &aligned, 1 << 20, "aligned"),
+        ("arena-3.8", &[], 1 << 18, "aligned"),
+        ("arena-2.4", &from_malloc, 1 << 18, "as malloc gives them"),
+    ] {
+        let heap = open(id, knobs).expect("the arm opens");
+        let p = heap.malloc(100);
+        let told = heap.stats();
+        assert_eq!(
+            told.extra,
+            [
+                ("arenas_total", 1),
+                ("arenas_reclaimed", 0),
+                ("arenas_highwater", 1),
+                ("arenas_current", 1),
+                ("arena_bytes", size),
+            ]
+        );
+        assert_eq!(told.mapped, Some(size));
+        // SAFETY: live, and not used afterwards.
+        unsafe { heap.free(p) };
+        let facts = heap.receipt().facts;
+        let mut found = facts.iter().filter(|(name, _)| name == "arena_placement");
+        let value = &found.next().expect("the fact").1;
+        assert!(value.starts_with(placed), "{id}: {value}");
+    }
 }
 
 #[test]
@@ -81,9 +193,16 @@ fn what_cannot_be_is_refused_and_leaves_nothing_open() {
         ("arena", ("arena", "8KiB")),
         ("arena", ("arena", "17592186044416")),
         ("arena", ("threshold", "100")),
-        ("arena", ("keep", "2")),
+        ("arena", ("threshold", "520")),
+        ("arena", ("align", "4")),
+        ("arena", ("keep", "0.5")),
+        ("arena", ("keep", "1025")),
         ("arena", ("aligned", "2")),
-        ("arena", ("align", "8")),
+        ("arena", ("test", "header")),
+        ("arena", ("test", "tree")),
+        ("arena", ("order", "fullest")),
+        ("arena", ("source", "sbrk")),
+        ("arena-2.4", ("keep", "1")),
         ("arena-3.10-keep0", ("keep", "1")),
     ] {
         assert!(

@@ -4,14 +4,13 @@
 mod common;
 
 use arena::heap::Heap;
-use arena::policy::{Numbers, Tuned};
+use arena::policy::{Settings, Tuned};
 use common::{Staged, heap};
 
-const SMALL: Numbers = Numbers {
+const SMALL: Settings = Settings {
     arena: 16 << 10,
     pool: 4096,
-    threshold: 512,
-    keep: true,
+    ..Settings::PYTHON_3_10
 };
 
 #[test]

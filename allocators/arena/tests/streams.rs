@@ -3,7 +3,7 @@
 mod common;
 
 use arena::heap::Heap;
-use arena::policy::{Numbers, Tuned};
+use arena::policy::{KEEP_ALL, OrderKind, Settings, TestKind, Tuned};
 use common::{CHECK_EVERY, Staged, heap};
 use contract::{Block, Canary, Capabilities, Driver, Receipt, SelfStats};
 use proptest::prelude::*;
@@ -16,9 +16,9 @@ struct Checked {
 }
 
 impl Checked {
-    fn new(numbers: Numbers, shift: usize) -> Checked {
+    fn new(settings: Settings, shift: usize) -> Checked {
         Checked {
-            heap: RefCell::new(heap(numbers, shift)),
+            heap: RefCell::new(heap(settings, shift)),
             operations: Cell::new(0),
         }
     }
@@ -115,24 +115,49 @@ fn step(refusals: bool) -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Small arenas, so that they come and go; CPython's; and ones that begin anywhere.
-fn numbers() -> impl Strategy<Value = (Numbers, usize)> {
+/// Small arenas, so that they come and go; CPython's; and ones that begin anywhere. With every order and every address
+/// test, so with every generation's policy, and with policies that nobody has had.
+fn settings() -> impl Strategy<Value = (Settings, usize)> {
     let arena = prop_oneof![
-        3 => Just((16 << 10, 4096)),
+        4 => Just((16 << 10, 4096)),
         2 => Just((64 << 10, 16 << 10)),
         1 => Just((256 << 10, 4096)),
         1 => Just((1 << 20, 16 << 10)),
     ];
     let threshold = prop_oneof![3 => Just(512usize), 1 => Just(256usize), 1 => Just(16usize)];
-    (arena, threshold, any::<bool>(), 0usize..4).prop_map(
-        |((arena, pool), threshold, keep, pages)| {
-            let numbers = Numbers {
+    let align = prop_oneof![3 => Just(16usize), 1 => Just(8usize)];
+    let order = prop_oneof![
+        3 => Just(OrderKind::Constant),
+        3 => Just(OrderKind::Slide),
+        2 => Just(OrderKind::Global),
+        1 => Just(OrderKind::Last),
+    ];
+    let test = prop_oneof![
+        Just(TestKind::Radix),
+        Just(TestKind::Header),
+        Just(TestKind::Walk)
+    ];
+    let numbers = (arena, threshold, align, 0u32..4, 0usize..4);
+    (numbers, order, test).prop_map(
+        |(((arena, pool), threshold, align, keep, pages), order, test)| {
+            let settings = Settings {
                 arena,
                 pool,
+                align,
                 threshold,
-                keep,
+                keep: if order == OrderKind::Global {
+                    KEEP_ALL
+                } else {
+                    keep
+                },
+                order,
+                test: if pool > 4096 && test == TestKind::Header {
+                    TestKind::Radix
+                } else {
+                    test
+                },
             };
-            (numbers, pages * 4096)
+            (settings, pages * 4096)
         },
     )
 }
@@ -190,10 +215,15 @@ fn play(driver: &mut Driver<'_, Checked, Canary>, live: &mut Vec<Block>, step: &
     }
 }
 
-fn run(numbers: Numbers, shift: usize, steps: &[Step]) -> Result<(), TestCaseError> {
-    let heap = Checked::new(numbers, shift);
+fn run(settings: Settings, shift: usize, steps: &[Step]) -> Result<(), TestCaseError> {
+    let heap = Checked::new(settings, shift);
+    let canary = if settings.align < 16 {
+        Canary::of_contents()
+    } else {
+        Canary::default()
+    };
     // SAFETY: ONE-HEAP: the blocks of this driver stay in this function.
-    let mut driver = unsafe { Driver::new(&heap, Canary::default()) };
+    let mut driver = unsafe { Driver::new(&heap, canary) };
     let mut live = Vec::new();
     for step in steps {
         play(&mut driver, &mut live, step);
@@ -213,7 +243,11 @@ fn run(numbers: Numbers, shift: usize, steps: &[Step]) -> Result<(), TestCaseErr
     // A mapping that could not be marked was given back unseen.
     prop_assert_eq!(stats.arenas.current, (made - unmade) as u64);
     prop_assert!(stats.arenas.total <= made as u64);
-    prop_assert!(stats.arenas.current <= u64::from(numbers.keep));
+    match settings.keep {
+        KEEP_ALL => prop_assert_eq!(stats.arenas.reclaimed, 0),
+        // With none to follow the last ones stay.
+        keep => prop_assert!(stats.arenas.current <= u64::from(keep)),
+    }
     Ok(())
 }
 
@@ -221,13 +255,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 48 } else { 1000 }))]
 
     #[test]
-    fn any_stream((numbers, shift) in numbers(), steps in prop::collection::vec(step(false), 1..120)) {
-        run(numbers, shift, &steps)?;
+    fn any_stream((settings, shift) in settings(), steps in prop::collection::vec(step(false), 1..120)) {
+        run(settings, shift, &steps)?;
     }
 
     /// Whatever is refused, the heap stays as it should be, and goes on when memory is there again.
     #[test]
-    fn any_stream_with_refusals((numbers, shift) in numbers(), steps in prop::collection::vec(step(true), 1..120)) {
-        run(numbers, shift, &steps)?;
+    fn any_stream_with_refusals((settings, shift) in settings(), steps in prop::collection::vec(step(true), 1..120)) {
+        run(settings, shift, &steps)?;
     }
 }

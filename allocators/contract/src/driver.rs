@@ -5,6 +5,10 @@ use core::hint::black_box;
 use core::ops::Range;
 use core::ptr::{self, NonNull};
 
+mod churn;
+
+pub use churn::{FreeOrder, Refill, Refills, Sizes};
+
 /// Where a block lies while a hook of a [`Mode`] is told of it.
 ///
 /// Invariant PLACE: only the driver makes one, of a block of its heap that is live at that moment with as many bytes

@@ -87,6 +87,18 @@ pub unsafe trait Heap {
     /// `p` is a live block of this heap of `old` requested bytes; `new` is not 0.
     unsafe fn realloc(&self, p: *mut u8, old: usize, new: usize) -> *mut u8;
 
+    /// Resizes as C's `realloc` does, also where [`realloc`](Heap::realloc) may not be called: from null, and to no
+    /// bytes. What comes of the latter is the allocator's own affair, so no workload asks for it; who wants to know what
+    /// an allocator does, asks here. `None`: the arm has no entry point that may be called so, and nothing was called.
+    ///
+    /// # Safety
+    /// `p` is a live block of this heap of `old` requested bytes, or null with `old` 0. If `new` is 0, nobody uses `p`
+    /// afterwards, whatever the answer.
+    unsafe fn realloc_as_c(&self, p: *mut u8, old: usize, new: usize) -> Option<*mut u8> {
+        let _ = (p, old, new);
+        None
+    }
+
     /// Gives the block at `p` back.
     ///
     /// # Safety

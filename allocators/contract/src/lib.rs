@@ -23,7 +23,8 @@ pub mod suite;
 
 pub use block::Block;
 pub use counted::{Counted, Counts, Move};
-pub use driver::{Driver, Mode, OutOfMemory, Place, Plain};
+
+pub use driver::{Driver, FreeOrder, Mode, OutOfMemory, Place, Plain, Refill, Refills, Sizes};
 pub use heap::{Arm, Capabilities, Heap, Receipt, Refused, SelfStats};
 pub use knob::{Knobs, parse_bytes};
 pub use lines::Lines;

@@ -186,7 +186,8 @@ unsafe fn first_difference(at: *const u8, mirror: &[u8]) -> Option<(usize, u8, u
 impl Canary {
     /// One that is content with any alignment, which is asked elsewhere, and goes on to look at overlaps and contents.
     #[cfg(feature = "suite")]
-    pub(crate) fn of_contents() -> Self {
+    #[must_use]
+    pub fn of_contents() -> Self {
         Canary {
             any_alignment: true,
             ..Canary::default()

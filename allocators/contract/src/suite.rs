@@ -1,8 +1,9 @@
 //! The behaviour suite: what every arm is asked before its figures are believed.
 //!
 //! Each rule is asked of the heap itself, through [`Heap`], and answered in words. What the C standard leaves open is
-//! recorded, not judged. A heap without contents (`Capabilities::contents`) is asked only the rules that need none.
+//! recorded, not judged; [`behaviour`] looks closer at that. A heap without contents (`Capabilities::contents`) is asked only the rules that need none.
 
+pub mod behaviour;
 mod identity;
 mod raw;
 mod rules;

@@ -79,6 +79,11 @@ unsafe impl Heap for MimallocV2 {
         unsafe { ffi::m2_mi_realloc(p.cast(), new).cast() }
     }
 
+    unsafe fn realloc_as_c(&self, p: *mut u8, _old: usize, new: usize) -> Option<*mut u8> {
+        // SAFETY: the caller's promise: `p` is a live block of this heap, or null; of no bytes, it is not used afterwards.
+        Some(unsafe { ffi::m2_mi_realloc(p.cast(), new).cast() })
+    }
+
     #[inline]
     unsafe fn free(&self, p: *mut u8) {
         // SAFETY: the caller's promise: `p` is a live block of this heap.

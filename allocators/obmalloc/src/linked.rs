@@ -220,6 +220,11 @@ unsafe impl<V: Variant, B: Backing> Heap for Obmalloc<V, B> {
         unsafe { V::realloc(p, new) }
     }
 
+    unsafe fn realloc_as_c(&self, p: *mut u8, old: usize, new: usize) -> Option<*mut u8> {
+        // SAFETY: the caller's promise. The file takes null and no bytes; what it tells the backing before is for a block of more than 512.
+        Some(unsafe { self.realloc(p, old, new) })
+    }
+
     #[inline]
     unsafe fn free(&self, p: *mut u8) {
         // SAFETY: SOLE; the caller's promise: `p` is a live block of this heap.

@@ -83,6 +83,11 @@ unsafe impl Heap for Preload {
         opaque(unsafe { libc::realloc(p.cast(), new) })
     }
 
+    unsafe fn realloc_as_c(&self, p: *mut u8, _old: usize, new: usize) -> Option<*mut u8> {
+        // SAFETY: the caller's promise: `p` is a live block of this heap, or null; of no bytes, it is not used afterwards.
+        Some(opaque(unsafe { libc::realloc(p.cast(), new) }))
+    }
+
     #[inline]
     unsafe fn free(&self, p: *mut u8) {
         // SAFETY: the caller's promise: `p` is a live block of this heap.

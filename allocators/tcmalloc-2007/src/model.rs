@@ -234,6 +234,11 @@ unsafe impl Heap for Tcmalloc2007 {
         }
     }
 
+    unsafe fn realloc_as_c(&self, p: *mut u8, old: usize, new: usize) -> Option<*mut u8> {
+        // SAFETY: the caller's promise. The model's own realloc takes null, which is in no table and of no bytes, and no bytes.
+        Some(unsafe { self.realloc(p, old, new) })
+    }
+
     #[inline]
     unsafe fn free(&self, p: *mut u8) {
         self.forget(p);

@@ -1,12 +1,13 @@
 //! What every child does: read one trial's orders, run it on the one heap it links, answer with what was found.
 //!
 //! A child is a binary of a few lines: the private Rust heap as `#[global_allocator]` and a call of [`main`] with the
-//! type of its heap. `--version` prints the receipt; without arguments a [`TrialSpec`] is read from standard input and
+//! type of its heap. `--version` prints the receipt; [`suite`] tells of two further questions; without arguments a [`TrialSpec`] is read from standard input and
 //! a [`ChildReport`] written to standard output, both a line of JSON. Under the memory protocol standard input also
-//! carries the exchanges of [`phases`].
+//! carries the exchanges of [`phases`]. With `serve ARM` it answers request after request, see [`serve`].
 
 pub mod own_heap;
 pub mod phases;
+pub mod serve;
 pub mod session;
 pub mod suite;
 
@@ -26,11 +27,16 @@ const BAD_ORDERS: u8 = 2;
 /// Of what the child itself finds, a memory trial tells this; the rest comes from outside.
 const IN_MEMORY: [&str; 4] = ["ops", "appended_bytes", "reached_bytes", "peak_live_bytes"];
 
+/// Of what a child finds, a verification tells this: figures of a driver that mistrusts everything are nobody's.
+const IN_VERIFICATION: [&str; 3] = ["ops", "appended_bytes", "reached_bytes"];
+
 /// One arm that a child holds: its id and what to do with it, monomorphised over its heap.
 pub struct Held {
     arm: &'static str,
     trial: fn(&TrialSpec) -> ChildReport,
     version: fn(&str) -> ExitCode,
+    serve: fn(&str) -> ExitCode,
+    suite: suite::Ask,
 }
 
 impl Held {
@@ -40,6 +46,8 @@ impl Held {
             arm,
             trial: run_trial::<A>,
             version: version::<A>,
+            serve: serve::main::<A>,
+            suite: suite::ask::<A>,
         }
     }
 }
@@ -53,7 +61,7 @@ pub fn main(arms: &[Held]) -> ExitCode {
             // First of all, so that there is hardly a moment in which the harness could end unnoticed.
             let report = settle_alone()
                 .and_then(|()| orders())
-                .map(|spec| match held(&spec.arm) {
+                .map(|spec: TrialSpec| match held(&spec.arm) {
                     Some(held) => (held.trial)(&spec),
                     None => failed(format!("this child does not hold the arm {}", spec.arm)),
                 });
@@ -62,13 +70,25 @@ pub fn main(arms: &[Held]) -> ExitCode {
                 Err(why) => refuse(&why),
             }
         }
+        [serve::COMMAND, name] => match held(name) {
+            Some(held) => (held.serve)(name),
+            None => refuse(&format!("this child does not hold the arm {name}")),
+        },
         ["--version"] if !arms.is_empty() => (arms[0].version)(arms[0].arm),
         ["--version", name] => match held(name) {
             Some(held) => (held.version)(name),
             None => refuse(&format!("this child does not hold the arm {name}")),
         },
+        [option @ (suite::SUITE | suite::BEHAVIOUR)] => {
+            let ask = |name: &str| held(name).map(|held| held.suite);
+            match suite::main(ask, option) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(why) => refuse(&why),
+            }
+        }
         _ => refuse(
-            "a child of heaplab: takes a trial as JSON on standard input, or --version [ARM]; use `heaplab`",
+            "a child of heaplab: takes a trial as JSON on standard input, or an inquiry with --suite or --behaviour, or \
+              --version [ARM], or serve ARM; use `heaplab`",
         ),
     }
 }
@@ -78,12 +98,12 @@ fn refuse(why: &str) -> ExitCode {
     ExitCode::from(BAD_ORDERS)
 }
 
-fn orders() -> Result<TrialSpec, String> {
+fn orders<T: serde::de::DeserializeOwned>() -> Result<T, String> {
     let mut text = String::new();
     std::io::stdin()
         .read_line(&mut text)
-        .map_err(|why| format!("cannot read the trial: {why}"))?;
-    serde_json::from_str(&text).map_err(|why| format!("the trial is not readable: {why}"))
+        .map_err(|why| format!("cannot read the orders: {why}"))?;
+    serde_json::from_str(&text).map_err(|why| format!("the orders are not readable: {why}"))
 }
 
 fn answer(report: &impl serde::Serialize) -> Result<(), String> {
@@ -186,6 +206,9 @@ fn run_trial<A: Arm>(spec: &TrialSpec) -> ChildReport {
                     message: broken.to_string(),
                 };
             }
+            report
+                .metrics
+                .retain(|name, _| IN_VERIFICATION.contains(&name.as_str()));
         }),
         (false, Protocol::Time) => drive(&heap, spec, Plain, |_, report| {
             // Counts under a plain driver would be zeros, and faults belong to the census.
@@ -219,12 +242,12 @@ fn run_trial<A: Arm>(spec: &TrialSpec) -> ChildReport {
             },
         ),
     };
-    report.metrics.extend(
-        heap.stats()
-            .extra
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value)),
-    );
+    if !spec.verify {
+        let books = heap.stats().extra.into_iter();
+        report
+            .metrics
+            .extend(books.map(|(name, value)| (name.to_owned(), value)));
+    }
     report.receipt = receipt_of(&heap);
     report.receipt.facts.extend(facts);
     report

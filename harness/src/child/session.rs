@@ -2,7 +2,7 @@
 
 use super::phases::{self, Phases};
 use crate::probe::usage::Usage;
-use crate::probe::{clock, limits, markers};
+use crate::probe::{clock, counting, limits, markers};
 use crate::trial::{FileRow, Outcome};
 use contract::{Driver, Heap, Mode, OutOfMemory};
 use std::collections::BTreeMap;
@@ -107,6 +107,8 @@ pub struct Session {
     totals: Totals,
     /// The heap keeps contents, so they can be checked.
     contents: bool,
+    /// What the work begins with is kept for the next time.
+    keep: bool,
     /// Bracket regions by marker system calls, for the trace.
     marked: bool,
     /// Who is told of phases; nobody but under the memory protocol.
@@ -144,6 +146,7 @@ impl Session {
             found: Found::default(),
             totals: Totals::default(),
             contents,
+            keep: false,
             marked,
             phases,
             limit_ns: limit_ms.saturating_mul(MS),
@@ -153,6 +156,23 @@ impl Session {
             file_from_ns: 0,
             begun: Begun::default(),
         }
+    }
+
+    /// The same, under which a workload leaves what it begins with for the next time that it is run: for a child that
+    /// serves. Contents are not read back.
+    #[must_use]
+    pub fn keeping(self) -> Self {
+        Session {
+            keep: true,
+            contents: false,
+            ..self
+        }
+    }
+
+    /// Whether a workload should leave what it begins with where it is: live blocks that are not part of the measured
+    /// region and would cost more than it.
+    pub fn keep(&self) -> bool {
+        self.keep
     }
 
     /// The clock runs from here. Whatever costs a system call comes before the markers and the clock.
@@ -166,12 +186,14 @@ impl Session {
             markers::begin();
         }
         MEASURING.store(true, Ordering::Relaxed);
+        counting::begin();
         self.begun.wall_ns = clock::monotonic_ns();
     }
 
     /// The clock stops here.
     pub fn stop(&mut self) {
         self.totals.wall_ns += clock::monotonic_ns() - self.begun.wall_ns;
+        counting::end();
         MEASURING.store(false, Ordering::Relaxed);
         if self.marked {
             markers::end();

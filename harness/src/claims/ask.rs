@@ -556,17 +556,18 @@ fn equals(arm: &str, reading: &Reading, reference: &mut Option<u64>) -> Result<A
     if let Some(stopped) = &reading.stopped {
         return Err(format!("{arm} {stopped}"));
     }
+    let first = reading.whole.first().copied().unwrap_or_default();
+    let wanted = *reference.get_or_insert(first);
     let band = match reading.exactness {
         Exactness::Exact => 0,
         Exactness::Band(n) => n,
+        Exactness::Percent(n) => wanted / 100 * n,
         Exactness::Random => {
             return Err(format!(
                 "{arm}: the value is random, so only inequalities can be checked"
             ));
         }
     };
-    let first = reading.whole.first().copied().unwrap_or_default();
-    let wanted = *reference.get_or_insert(first);
     let off = reading
         .whole
         .iter()

@@ -44,6 +44,12 @@ impl Finished {
     fn read(path: &Path) -> Result<Finished, Failure> {
         let folder = Folder::open(path.to_owned())?;
         let plan = folder.plan()?;
+        if plan.verify {
+            return Err(Failure::BadInput(format!(
+                "{0} holds a verification, no measurements: heaplab verify --show {0}",
+                path.display()
+            )));
+        }
         let text = folder.read_text("experiment.toml")?;
         let experiment = Experiment::parse(&text, &path.join("experiment.toml").to_string_lossy())
             .map_err(|why| Failure::BadInput(why.to_string()))?;
@@ -69,14 +75,18 @@ impl Finished {
     }
 }
 
-/// Runs in the folders of `folder`, in the order of names.
+/// Runs of experiments in the folders of `folder`, in the order of names.
 fn inner_runs(folder: &Path) -> Vec<PathBuf> {
     let mut inner: Vec<PathBuf> = std::fs::read_dir(folder)
         .into_iter()
         .flatten()
         .flatten()
         .map(|entry| entry.path())
-        .filter(|path| path.join("plan.json").is_file())
+        .filter(|path| {
+            ["plan.json", "experiment.toml"]
+                .iter()
+                .all(|file| path.join(file).is_file())
+        })
         .collect();
     inner.sort();
     inner

@@ -7,6 +7,7 @@ mod finished;
 mod list;
 mod report;
 mod run;
+mod verify;
 
 use crate::definitions::Missing;
 use crate::run::folder::FolderError;
@@ -38,6 +39,9 @@ enum Command {
     Claims(claims::Claims),
     /// Shows the tables of a finished run
     Report(report::Report),
+    /// Checks every allocator: every workload small with all contents compared, the behaviour suite, and a table of what
+    /// each does; exit status 1 if something is broken
+    Verify(verify::Verify),
 }
 
 /// Why a command did not do what it was asked.
@@ -112,6 +116,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Run(run) => run.run(),
         Command::Claims(claims) => claims.run(),
         Command::Report(report) => report.run(),
+        Command::Verify(verify) => verify.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -137,6 +137,12 @@ impl Run {
 
     fn go_on(&self, folder: Folder) -> Result<(), Failure> {
         let plan = folder.plan()?;
+        if plan.verify {
+            return Err(Failure::BadInput(format!(
+                "{} holds a verification, which is not gone on with: start it anew by heaplab verify",
+                folder.path().display()
+            )));
+        }
         // Without it the run could be finished and not reported.
         let _: Environment = folder.read_json("env.json")?;
         if plan.source_hash != crate::SOURCE_HASH {
@@ -169,6 +175,7 @@ impl Run {
         let place = Place {
             children: &children()?,
             trace: &folder.trace(),
+            profile: &folder.profile(),
         };
         let finish = run::run(plan, &done, &mut appender, place).map_err(|why| {
             Failure::Check(format!("{why}; finished trials are kept; {}", resume()))
@@ -283,7 +290,7 @@ impl Run {
 
 /// Reads `a,b:knob=1,knob=2,c`: a piece of the form knob=value belongs to the arm before it. No knob's value holds a
 /// slash, so with one it is a library.
-fn arms(list: &str) -> Result<Vec<Arm>, Failure> {
+pub(super) fn arms(list: &str) -> Result<Vec<Arm>, Failure> {
     let mut texts: Vec<String> = Vec::new();
     for piece in list.split(',') {
         match texts.last_mut() {
@@ -311,7 +318,7 @@ fn arms(list: &str) -> Result<Vec<Arm>, Failure> {
 }
 
 /// From here on signals are noted: a run that is stopped ends in order.
-fn listen() -> Result<(), Failure> {
+pub(super) fn listen() -> Result<(), Failure> {
     interrupt::listen().map_err(|why| Failure::Check(format!("cannot listen to signals: {why}")))
 }
 

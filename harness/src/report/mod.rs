@@ -12,7 +12,9 @@ mod census;
 mod exponents;
 mod files;
 mod findings;
+mod layout;
 mod memory;
+mod per_step;
 mod receipts;
 mod times;
 
@@ -23,11 +25,11 @@ use crate::metric;
 use crate::record::TrialRecord;
 use crate::summary::{Cell, Summary, printable, thp_differs};
 use crate::trial::{Params, Protocol, Receipt, SUITE_BREAKS, SUITE_FACT};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One table with all that a reader must know under it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
     /// Name for markers and files: `experiment.grid.protocol`.
     pub name: String,
@@ -43,7 +45,7 @@ pub struct Table {
 
 impl Table {
     /// With control characters escaped, whatever record they came from; a line's end stands between parts of a cell.
-    fn printable(mut self) -> Table {
+    pub(crate) fn printable(mut self) -> Table {
         let texts = [&mut self.title]
             .into_iter()
             .chain(&mut self.header)
@@ -121,8 +123,9 @@ impl<'r> Report<'r> {
         &self.claims
     }
 
-    /// The tables of measurements: for each grid that was run the census, the exponents where sizes vary, the memory,
-    /// the times. What must not be compared is not: in its place stands who differs, and how.
+    /// The tables of measurements: for each grid that was run the census, the exponents where sizes vary, the
+    /// instructions where they were counted, the memory, the times, the layout where it has one. What must not be
+    /// compared is not: in its place stands who differs, and how.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables = Vec::new();
         let mut files = self.files.clone();
@@ -145,13 +148,24 @@ impl<'r> Report<'r> {
                 }
                 match protocol {
                     Protocol::Census => {
-                        tables.push(with_walks(&view, census::table(&view)));
+                        // A workload that appends nothing has nothing to copy.
+                        let walked = self.walks.contains_key(&(grid.name.clone(), protocol));
+                        if walked || census::appends(&view) {
+                            tables.push(with_walks(&view, census::table(&view)));
+                        }
                         tables.extend(exponents::table(&view));
+                        tables.extend(per_step::instructions(&view));
+                        tables.extend(per_step::faults(&view));
                     }
                     Protocol::Memory => tables.push(with_walks(&view, memory::table(&view))),
-                    Protocol::Time => tables.push(with_walks(&view, times::table(&view))),
+                    Protocol::Time => {
+                        tables.push(with_walks(&view, times::table(&view)));
+                        tables.extend(per_step::times(&view));
+                    }
                 }
             }
+            let laid_out = grid.layout.as_ref();
+            tables.extend(laid_out.and_then(|layout| layout::table(self, grid, layout)));
         }
         tables.extend(files);
         tables.into_iter().map(|table| self.shown(table)).collect()
@@ -273,7 +287,7 @@ impl<'v> View<'v> {
         })
     }
 
-    fn cell(&self, arm: &'v str, point: &'v Params) -> Option<&'v Cell> {
+    fn cell(&self, arm: &str, point: &Params) -> Option<&'v Cell> {
         let summary = self.report.summary;
         summary
             .find(&self.grid.name, self.protocol, arm, point)
@@ -398,7 +412,12 @@ impl<'v> View<'v> {
             let receipt = receipts.get(*arm);
             if let Some(note) = Arm::parse(arm).ok().and_then(|arm| arm.note()) {
                 let told = receipt.map(|r| format!(" Its receipt: {} {}.", r.allocator, r.version));
-                notes.push(format!("{note}.{}", told.unwrap_or_default()));
+                // A note on what an arm works over does not begin with the arm's own name.
+                let whose = match note.starts_with(arm) {
+                    true => String::new(),
+                    false => format!("{arm}: "),
+                };
+                notes.push(format!("{whose}{note}.{}", told.unwrap_or_default()));
             }
             if receipt.is_some_and(metric::sampling_on) {
                 notes.push(format!(

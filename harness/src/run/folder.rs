@@ -1,4 +1,5 @@
-//! The folder of a run: `env.json`, `experiment.toml`, `plan.json`, `records.jsonl`, `summary.json`.
+//! The folder of a run: `env.json`, `experiment.toml`, `plan.json`, `records.jsonl`, `summary.json`; that of a
+//! verification has `behaviour.json` in place of definition and summary.
 //!
 //! Records are appended one by one and reach the disk before the next trial starts, so a kill at any moment loses no
 //! finished trial. A last line that was cut off is dropped when the run is resumed. A folder belongs to one run, and
@@ -49,7 +50,8 @@ fn wrong(message: String) -> FolderError {
 
 const RECORDS: &str = "records.jsonl";
 /// What a run writes. A folder that holds any of these is not made anew.
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
+    "behaviour.json",
     "env.json",
     "experiment.toml",
     "plan.json",
@@ -217,6 +219,11 @@ impl Folder {
         Ok(records)
     }
 
+    /// Where callgrind writes while a trial runs; removed after it.
+    pub fn profile(&self) -> PathBuf {
+        self.path.join(".callgrind")
+    }
+
     /// Where strace writes while a trial runs; removed after it.
     pub fn trace(&self) -> PathBuf {
         self.path.join(".strace")
@@ -344,6 +351,7 @@ mod tests {
             experiment: String::new(),
             seed: 1,
             quick: false,
+            verify: false,
             overrides: Vec::new(),
             libraries: BTreeMap::new(),
             trials: Vec::new(),

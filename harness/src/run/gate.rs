@@ -4,15 +4,11 @@
 //! refused. One that breaks another rule is measured and marked with it: in the receipt of every record, and under
 //! every table.
 
-use super::spawn::{self, Ended};
+use super::inquiry::{self, Asked};
 use crate::arms::Arm;
-use crate::trial::{SUITE_BREAKS, SuiteReport, SuiteRow};
+use crate::trial::{SUITE_BREAKS, SuiteRow};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
-
-/// It takes about a second under a sound allocator.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// What the gate says of a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,47 +23,25 @@ pub enum Passage {
 
 /// Asks the suite of the library that `arm` names, in its child with `environment`.
 pub fn ask(arm: &Arm, child: &Path, environment: &BTreeMap<String, String>) -> Passage {
-    let refused = |why: String| Passage::Refused(format!("refused: {why}"));
-    match spawn::suite(child, environment, LIMIT) {
-        Ok(Ended::Reported(report)) => judge(*report),
-        Ok(Ended::Interrupted) => Passage::Interrupted,
-        Ok(Ended::Hung) => refused(format!(
-            "{} hangs in the behaviour suite (over {} s)",
-            arm.label(),
-            LIMIT.as_secs()
-        )),
-        Ok(Ended::Killed(signal, last)) => refused(format!(
-            "in the behaviour suite {}",
-            super::killed(signal, &last)
-        )),
-        Ok(Ended::Garbled(message)) => refused(message),
-        Err(why) => refused(format!("cannot start {}: {why}", arm.home().child)),
-    }
+    judge(inquiry::suite(arm, child, environment))
 }
 
-fn judge(report: SuiteReport) -> Passage {
-    if report.source_hash != crate::SOURCE_HASH {
-        return Passage::Refused("stale child: rebuild (cargo build --release)".to_owned());
-    }
-    if let Some(why) = report.refused {
-        return Passage::Refused(why);
-    }
-    let broken = |row: &SuiteRow| {
-        let how = row.broken.as_ref()?;
-        Some(format!("\"{}\": {how}", row.rule))
+fn judge(asked: Asked<Vec<SuiteRow>>) -> Passage {
+    let rows = match asked {
+        Asked::Told(rows) => rows,
+        Asked::Broke(how) => return Passage::Refused(format!("refused: {how}")),
+        Asked::Unavailable(why) => return Passage::Refused(why),
+        Asked::Interrupted => return Passage::Interrupted,
     };
-    let essential = report.rows.iter().filter(|row| row.essential);
-    if let Some(first) = essential.clone().find_map(broken) {
+    let mut essential = rows.iter().filter(|row| row.essential);
+    if let Some(first) = essential.find_map(SuiteRow::complaint) {
         return Passage::Refused(format!(
             "refused: it breaks a rule that every figure rests on, {first}"
         ));
     }
-    if essential.count() == 0 {
-        return Passage::Refused("refused: the behaviour suite was not asked".to_owned());
-    }
-    let flaws: Vec<String> = report.rows.iter().filter_map(broken).collect();
+    let flaws: Vec<String> = rows.iter().filter_map(SuiteRow::complaint).collect();
     Passage::Open(if flaws.is_empty() {
-        format!("keeps all {} rules", report.rows.len())
+        format!("keeps all {} rules", rows.len())
     } else {
         format!("{SUITE_BREAKS} {}", flaws.join("; "))
     })
@@ -77,36 +51,25 @@ fn judge(report: SuiteReport) -> Passage {
 mod tests {
     use super::*;
 
-    fn report(rows: &[(bool, Option<&str>)]) -> SuiteReport {
-        SuiteReport {
-            source_hash: crate::SOURCE_HASH.to_owned(),
-            refused: None,
-            rows: rows
-                .iter()
-                .map(|(essential, broken)| SuiteRow {
-                    rule: "a rule".to_owned(),
-                    essential: *essential,
-                    broken: broken.map(str::to_owned),
-                })
-                .collect(),
-        }
+    fn rows(rows: &[(bool, Option<&str>)]) -> Asked<Vec<SuiteRow>> {
+        let row = |(essential, broken): &(bool, Option<&str>)| SuiteRow {
+            rule: "a rule".to_owned(),
+            essential: *essential,
+            broken: broken.map(str::to_owned),
+            differs: None,
+        };
+        Asked::Told(rows.iter().map(row).collect())
     }
 
     #[test]
     fn what_is_broken_decides() {
-        let sound = judge(report(&[(true, None), (false, None)]));
+        let sound = judge(rows(&[(true, None), (false, None)]));
         assert_eq!(sound, Passage::Open("keeps all 2 rules".to_owned()));
-        let flawed = judge(report(&[(true, None), (false, Some("at 8"))]));
+        let flawed = judge(rows(&[(true, None), (false, Some("at 8"))]));
         assert_eq!(flawed, Passage::Open("BREAKS \"a rule\": at 8".to_owned()));
-        let lossy = judge(report(&[(true, Some("byte 3")), (false, None)]));
+        let lossy = judge(rows(&[(true, Some("byte 3")), (false, None)]));
         assert!(matches!(lossy, Passage::Refused(why) if why.contains("byte 3")));
-    }
-
-    #[test]
-    fn silence_is_no_passage() {
-        assert!(matches!(judge(report(&[])), Passage::Refused(_)));
-        let mut stale = report(&[(true, None)]);
-        stale.source_hash = "0".to_owned();
-        assert!(matches!(judge(stale), Passage::Refused(why) if why.contains("stale")));
+        let crashed = judge(Asked::Broke("in the suite".to_owned()));
+        assert!(matches!(crashed, Passage::Refused(why) if why.starts_with("refused: in the")));
     }
 }

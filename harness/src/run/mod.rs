@@ -3,21 +3,26 @@
 pub mod env;
 pub mod folder;
 pub mod gate;
+pub mod inquiry;
+mod instructions;
 pub mod interrupt;
 pub mod memory;
 pub mod progress;
 pub mod receipt;
+pub mod serve;
 pub mod spawn;
 
-use crate::arms::Arm;
+use crate::arms::{Arm, Home};
+use crate::metric::INSTRUCTIONS;
 use crate::plan::{Plan, PlannedTrial};
-use crate::probe::{machine, strace};
+use crate::probe::{callgrind, machine, strace};
 use crate::record::TrialRecord;
 use crate::size;
 use crate::trial::{ChildReport, Outcome, Protocol, SCHEMA, SUITE_FACT, TrialSpec};
 use crate::workloads;
 use folder::{Appender, FolderError};
 use gate::Passage;
+use instructions::{Again, Missing};
 use memory::Observed;
 use progress::Progress;
 use spawn::{Ended, Seen, Start};
@@ -53,6 +58,8 @@ pub struct Place<'p> {
     pub children: &'p Path,
     /// File that strace may write.
     pub trace: &'p Path,
+    /// File that callgrind may write.
+    pub profile: &'p Path,
 }
 
 /// Runs what is left of `plan`: every trial without a record among `done`. Records go to `into` one by one.
@@ -76,7 +83,8 @@ pub fn run(
         .filter(|t| !finished.contains(&t.trial))
         .cloned()
         .collect();
-    let mut progress = Progress::new(left.len());
+    let purpose = plan.verify.then_some("verify");
+    let mut progress = Progress::new(left.len()).with_purpose(purpose);
     for (i, trial) in left.iter().enumerate() {
         if interrupt::asked() {
             progress.finish();
@@ -107,6 +115,7 @@ struct Run<'p> {
     plan: &'p Plan,
     place: Place<'p>,
     strace: Result<PathBuf, String>,
+    valgrind: Result<PathBuf, String>,
     available_memory: u64,
     agreed: HashMap<String, Agreed>,
     timed_out: HashMap<String, (u64, u32)>,
@@ -122,12 +131,14 @@ fn cell(grid: &str, params: &BTreeMap<String, String>, arm: &str, protocol: Prot
     format!("{} {arm} {}", group(grid, params), protocol.name())
 }
 
+/// Whether a trial's system calls are of interest.
+fn traceable(plan: &Plan, trial: &PlannedTrial) -> bool {
+    trial.protocol == Protocol::Census && !plan.verify
+}
+
 impl<'p> Run<'p> {
     fn new(plan: &'p Plan, place: Place<'p>) -> Self {
-        let census = plan
-            .trials
-            .iter()
-            .any(|trial| trial.protocol == Protocol::Census);
+        let census = plan.trials.iter().any(|trial| traceable(plan, trial));
         let strace = match strace::locate() {
             Ok(path) if census => strace::try_out(&path).map(|()| path),
             other => other,
@@ -136,6 +147,7 @@ impl<'p> Run<'p> {
             plan,
             place,
             strace,
+            valgrind: callgrind::locate(),
             available_memory: machine::available_memory().unwrap_or(u64::MAX),
             agreed: HashMap::new(),
             timed_out: HashMap::new(),
@@ -185,12 +197,7 @@ impl<'p> Run<'p> {
             };
             return Some(record);
         }
-        let label = trial.arm.trim_end_matches("#2");
-        let text = match self.plan.libraries.get(label) {
-            Some(path) => format!("{label}={}", path.display()),
-            None => label.to_owned(),
-        };
-        let arm = match Arm::parse(&text) {
+        let arm = match self.plan.arm(&trial.arm) {
             Ok(arm) => arm,
             Err(why) => {
                 record.outcome = Outcome::Unavailable { why: why.0 };
@@ -218,50 +225,28 @@ impl<'p> Run<'p> {
         }
     }
 
-    /// What the gate says of an arm that is a library of the user's; it is asked once.
+    /// What the gate says of an arm that is a library of the user's; it is asked once. A verification has no gate: what
+    /// a library does wrong is what it is about.
     fn passage(&mut self, arm: &Arm) -> Option<Passage> {
+        if self.plan.verify {
+            return None;
+        }
         arm.library.as_ref()?;
         let label = arm.label();
         if let Some(passage) = self.passages.get(&label) {
             return Some(passage.clone());
         }
-        let mut environment = environment(arm, 0);
-        environment.extend(preloaded(arm));
-        let passage = gate::ask(
-            arm,
-            &self.place.children.join(arm.home().child),
-            &environment,
-        );
+        let child = self.place.children.join(arm.home().child);
+        let passage = gate::ask(arm, &child, &untraced(arm));
         self.passages.insert(label, passage.clone());
         Some(passage)
     }
 
     /// Whether a trial can be tried at all.
     fn runnable(&self, trial: &PlannedTrial, arm: &Arm) -> Result<(), String> {
-        let home = arm.home();
-        if !home.built {
-            return Err(format!(
-                "not built in: cargo build --release --features {0} (or scripts/setup, then scripts/reproduce)",
-                home.features
-            ));
-        }
-        if !self.place.children.join(home.child).is_file() {
-            return Err(format!(
-                "{} is not in {}: cargo build --release",
-                home.child,
-                self.place.children.display()
-            ));
-        }
+        startable(&arm.home(), self.place.children)?;
         let limit = trial.memory_limit.unwrap_or(u64::MAX);
-        let (needs, has) = (trial.footprint_bytes.min(limit), self.available_memory);
-        if needs as f64 > MEMORY_SHARE * has as f64 {
-            return Err(format!(
-                "needs about {} by estimate, above 60 % of the {} available: choose a smaller size",
-                size::approx_bytes(needs),
-                size::approx_bytes(has)
-            ));
-        }
-        Ok(())
+        affordable(trial.footprint_bytes.min(limit), self.available_memory)
     }
 
     fn measure(
@@ -270,7 +255,7 @@ impl<'p> Run<'p> {
         arm: &Arm,
         mut record: TrialRecord,
     ) -> Option<TrialRecord> {
-        let census = trial.protocol == Protocol::Census;
+        let census = traceable(self.plan, trial);
         let traced = census && self.strace.is_ok();
         let spec = TrialSpec {
             schema: SCHEMA,
@@ -285,7 +270,7 @@ impl<'p> Run<'p> {
             soft_limit_ms: trial.timeout_ms,
             memory_limit: trial.memory_limit,
             log_moves: if traced { MOVES_LOGGED } else { 0 },
-            verify: false,
+            verify: self.plan.verify,
         };
         let pad = padding(self.plan.seed, trial.trial);
         let mut environment = environment(arm, pad);
@@ -304,17 +289,19 @@ impl<'p> Run<'p> {
         let limit = Duration::from_millis(trial.timeout_ms);
         let tracer = self.strace.as_ref().ok().filter(|_| traced);
         let mut tracee = BTreeMap::new();
+        let mut untraced = environment.clone();
+        untraced.extend(preloaded(arm));
         if tracer.is_some() {
             tracee = preloaded(arm);
         } else {
-            environment.extend(preloaded(arm));
+            environment = untraced.clone();
         }
         let start = Start {
             child: &child,
             tracer: tracer.map(|strace| (strace.as_path(), strace::arguments(log, &tracee))),
             environment: &environment,
             spec: &spec,
-            hard_limit: limit * HARD_FACTOR + HARD_SLACK,
+            hard_limit: hard_limit(limit),
         };
         record.started_unix = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -363,6 +350,24 @@ impl<'p> Run<'p> {
         }
         let _ = std::fs::remove_file(log);
         tell_memory(&mut record, memory);
+        if trial.instructions && record.outcome == Outcome::Ok {
+            let again = Again {
+                valgrind: &self.valgrind,
+                child: &child,
+                profile: self.place.profile,
+                environment: &untraced,
+                spec: &spec,
+                hard_limit,
+            };
+            match again.count(&record) {
+                Ok(count) => drop(record.metrics.insert(INSTRUCTIONS.to_owned(), count)),
+                Err(Missing::Interrupted) => return None,
+                Err(Missing::Because(why)) => {
+                    record.absent.insert(INSTRUCTIONS.to_owned(), why);
+                }
+            }
+            record.child_ms = clock.elapsed().as_millis() as u64;
+        }
         Some(record)
     }
 
@@ -442,6 +447,18 @@ impl<'p> Run<'p> {
     }
 }
 
+/// Whether an estimate of `needs` bytes fits into `has` bytes of available memory.
+fn affordable(needs: u64, has: u64) -> Result<(), String> {
+    if needs as f64 > MEMORY_SHARE * has as f64 {
+        return Err(format!(
+            "needs about {} by estimate, above 60 % of the {} available: choose a smaller size",
+            size::approx_bytes(needs),
+            size::approx_bytes(has)
+        ));
+    }
+    Ok(())
+}
+
 /// Adds what was seen of the child's memory, if the child came so far as to be measured.
 fn tell_memory(record: &mut TrialRecord, memory: Option<Observed>) {
     let ran = !matches!(record.outcome, Outcome::Unavailable { .. });
@@ -451,6 +468,11 @@ fn tell_memory(record: &mut TrialRecord, memory: Option<Observed>) {
         memory.tell(record, workload.all_phases());
         record.absent.extend(reasons);
     }
+}
+
+/// When a child is killed that should have stopped itself after `limit`.
+fn hard_limit(limit: Duration) -> Duration {
+    limit * HARD_FACTOR + HARD_SLACK
 }
 
 fn shown(sum: &Option<String>) -> &str {
@@ -469,7 +491,7 @@ fn blank(plan: &Plan, trial: &PlannedTrial) -> TrialRecord {
         workload: trial.workload.clone(),
         params: trial.params.clone(),
         protocol: trial.protocol,
-        driver: "direct".to_owned(),
+        driver: if plan.verify { "canary" } else { "direct" }.to_owned(),
         seed: plan.seed,
         thp: trial.thp,
         memory_limit: trial.memory_limit,
@@ -510,6 +532,34 @@ fn environment(arm: &Arm, pad: u32) -> BTreeMap<String, String> {
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
     );
     environment
+}
+
+/// The environment of a child that nobody traces, without padding.
+pub fn untraced(arm: &Arm) -> BTreeMap<String, String> {
+    let mut environment = environment(arm, 0);
+    environment.extend(preloaded(arm));
+    environment
+}
+
+/// Whether the child `home` was built, and is in the folder `children`.
+///
+/// # Errors
+/// Why not, and what would change that.
+pub fn startable(home: &Home, children: &Path) -> Result<(), String> {
+    if !home.built {
+        return Err(format!(
+            "not built in: cargo build --release --features {0} (or scripts/setup, then scripts/reproduce)",
+            home.features
+        ));
+    }
+    if !children.join(home.child).is_file() {
+        return Err(format!(
+            "{} is not in {}: cargo build --release",
+            home.child,
+            children.display()
+        ));
+    }
+    Ok(())
 }
 
 /// SIGXFSZ, which strace dies of where its log may not grow.

@@ -14,20 +14,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// # Errors
 /// Why it gives none, in words, with the command that would change that where there is one.
 pub fn ask(children: &Path, home: &Home, arm: &str) -> Result<Receipt, String> {
-    if !home.built {
-        return Err(format!(
-            "not built in: cargo build --release --features {}",
-            home.features
-        ));
-    }
+    super::startable(home, children)?;
     let child = children.join(home.child);
-    if !child.is_file() {
-        return Err(format!(
-            "{} is not in {}: cargo build --release",
-            home.child,
-            children.display()
-        ));
-    }
     let environment = home
         .environment
         .iter()

@@ -3,7 +3,7 @@
 use super::interrupt;
 use super::memory::{Observed, Watch};
 use crate::probe::limits;
-use crate::trial::{ChildReport, Protocol, Receipt, SuiteReport, TrialSpec};
+use crate::trial::{Answers, ChildReport, Inquiry, Protocol, Receipt, TrialSpec};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use serde::de::DeserializeOwned;
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// A report longer than this is garbage. (The largest real ones list some ten thousand files and moves.)
 const LONGEST_REPORT: usize = 256 << 20;
 /// What a child says on standard error is kept up to here.
-const LONGEST_COMPLAINT: usize = 64 << 10;
+pub(super) const LONGEST_COMPLAINT: usize = 64 << 10;
 /// A pipe that is still open so long after its child has ended is held by something else.
 const AFTER_THE_END: Duration = Duration::from_secs(1);
 
@@ -47,7 +47,7 @@ pub enum Ended<R> {
 pub struct Start<'a> {
     /// The child's binary.
     pub child: &'a Path,
-    /// strace and its arguments, if the child is to be traced.
+    /// strace or valgrind and its arguments, if the child is to be run under it.
     pub tracer: Option<(&'a Path, Vec<OsString>)>,
     /// The child's whole environment.
     pub environment: &'a BTreeMap<String, String>,
@@ -73,8 +73,8 @@ pub struct Seen {
 /// If it cannot be started at all.
 pub fn run(start: &Start) -> io::Result<Seen> {
     let command = match &start.tracer {
-        Some((strace, arguments)) => {
-            let mut command = Command::new(strace);
+        Some((tracer, arguments)) => {
+            let mut command = Command::new(tracer);
             command.args(arguments).arg(start.child);
             command
         }
@@ -89,18 +89,22 @@ pub fn run(start: &Start) -> io::Result<Seen> {
     Ok(Seen { ended, memory })
 }
 
-/// Has a child ask the behaviour suite of its heap.
+/// Asks a child what `option` says, of the arm that `inquiry` names.
 ///
 /// # Errors
 /// If it cannot be started at all.
-pub fn suite(
+pub fn inquiry(
     child: &Path,
     environment: &BTreeMap<String, String>,
+    option: &str,
+    inquiry: &Inquiry,
     hard_limit: Duration,
-) -> io::Result<Ended<SuiteReport>> {
+) -> io::Result<Ended<Answers>> {
     let mut command = Command::new(child);
-    command.arg(crate::child::suite::OPTION);
-    to_its_end(command, environment, b"", hard_limit, false).map(|(ended, _)| ended)
+    command.arg(option);
+    let mut orders = serde_json::to_vec(inquiry)?;
+    orders.push(b'\n');
+    to_its_end(command, environment, &orders, hard_limit, false).map(|(ended, _)| ended)
 }
 
 /// Has a child describe the arm `arm`.
@@ -177,14 +181,7 @@ fn to_its_end<R: DeserializeOwned>(
 
 /// What a finished child's status and words amount to.
 fn read<R: DeserializeOwned>(status: ExitStatus, out: &[u8], err: &[u8]) -> Ended<R> {
-    let said = String::from_utf8_lossy(err);
-    let complaint = said
-        .lines()
-        .rev()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or("")
-        .trim()
-        .to_owned();
+    let complaint = last_line(err);
     if let Some(signal) = status.signal() {
         return Ended::Killed(signal, complaint);
     }
@@ -203,15 +200,24 @@ fn read<R: DeserializeOwned>(status: ExitStatus, out: &[u8], err: &[u8]) -> Ende
     }
 }
 
+/// The last line with something in it: what a child died with.
+pub(super) fn last_line(err: &[u8]) -> String {
+    let said = String::from_utf8_lossy(err);
+    let mut lines = said.lines().rev();
+    let last = lines.find(|line| !line.trim().is_empty());
+    last.unwrap_or("").trim().to_owned()
+}
+
 /// What a child writes into one pipe, read by a thread of its own.
-struct Gathering {
+#[derive(Debug)]
+pub(super) struct Gathering {
     kept: Arc<Mutex<Vec<u8>>>,
     ended: Receiver<()>,
 }
 
 impl Gathering {
     /// Reads to the end, keeping the first `most` bytes: a child that prints without end must not fill our memory.
-    fn of(mut pipe: impl Read + Send + 'static, most: usize) -> Gathering {
+    pub(super) fn of(mut pipe: impl Read + Send + 'static, most: usize) -> Gathering {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let (told, ended) = mpsc::channel();
         let into = Arc::clone(&kept);
@@ -231,7 +237,7 @@ impl Gathering {
 
     /// What was written by the child, which has ended. A process that it left behind may hold the pipe open for ever,
     /// so the wait for its end is short.
-    fn taken(self) -> Vec<u8> {
+    pub(super) fn taken(self) -> Vec<u8> {
         let _ = self.ended.recv_timeout(AFTER_THE_END);
         self.kept
             .lock()
@@ -278,7 +284,7 @@ fn pid(child: &Child) -> Option<Pid> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }
 
-fn kill_group(child: &Child) {
+pub(super) fn kill_group(child: &Child) {
     if let Some(pid) = pid(child) {
         // It may have ended meanwhile; then there is nothing to kill.
         let _ = kill_process_group(pid, Signal::KILL);

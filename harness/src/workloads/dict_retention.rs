@@ -38,6 +38,24 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
         },
     ],
     phases: &["filled", "cleared", "refilled"],
+    small: &[
+        &[("dicts", "2k"), ("object", "288"), ("survivors", "none")],
+        &[
+            ("dicts", "2k"),
+            ("object", "80+176"),
+            ("survivors", "every-2nd"),
+        ],
+        &[
+            ("dicts", "2k"),
+            ("object", "64"),
+            ("survivors", "second-half"),
+        ],
+        &[
+            ("dicts", "2k"),
+            ("object", "64"),
+            ("survivors", "every-100th"),
+        ],
+    ],
     check: |_| Ok(()),
     footprint,
 };

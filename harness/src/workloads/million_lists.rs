@@ -32,6 +32,10 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
         },
     ],
     phases: &["full"],
+    small: &[
+        &[("lists", "3k"), ("object", "80")],
+        &[("lists", "3k"), ("object", "64")],
+    ],
     check: |_| Ok(()),
     footprint,
 };

@@ -6,6 +6,7 @@ pub mod dict_retention;
 pub mod growth;
 pub mod million_lists;
 pub mod packing;
+pub mod pairs;
 pub mod params;
 pub mod size_shift;
 pub mod survivors;
@@ -34,6 +35,9 @@ pub struct WorkloadDef {
     /// Its own phases, in order, each told to the session once: between `start`, before the measured region, and
     /// `empty`, when everything is freed.
     pub phases: &'static [&'static str],
+    /// Small sets of parameters, those that are not named left to their defaults: what `heaplab verify` runs. Together they
+    /// have every word of every parameter that takes words.
+    pub small: &'static [&'static [(&'static str, &'static str)]],
     /// What single parameters cannot say: which exclude each other or need each other.
     pub check: fn(&Params) -> Result<(), BadParam>,
     /// Bytes that one trial needs at most, the child's own tables and input included.
@@ -44,6 +48,7 @@ pub struct WorkloadDef {
 pub static WORKLOADS: &[WorkloadDef] = &[
     walker::WORKLOAD,
     growth::WORKLOAD,
+    pairs::WORKLOAD,
     million_lists::WORKLOAD,
     dict_retention::WORKLOAD,
     survivors::WORKLOAD,
@@ -63,11 +68,26 @@ pub fn phases() -> Vec<&'static str> {
     all
 }
 
+/// A workload with everything made that comes before its measured region: input, tables. It can be run many times, under
+/// drivers of one heap.
+pub struct Prepared(Work);
+
+enum Work {
+    Walker(walker::Walker),
+    Growth(growth::Growth),
+    Pairs(pairs::Pairs),
+    // Their tables are filled by the work itself, so each run makes its own.
+    MillionLists(Params),
+    DictRetention(Params),
+    Survivors(Params),
+    SizeShift(Params),
+    Packing(Params, u64),
+}
+
 /// Runs the workload `id` once under `driver`.
 ///
 /// # Errors
-/// [`Stop`] when the allocator ran out of memory, the time limit was reached or the input could not be read; what
-/// was gathered until then stays in the session.
+/// As [`prepare`] and [`Prepared::run`].
 pub fn run<H: Heap, M: Mode>(
     id: &str,
     params: &Params,
@@ -75,17 +95,59 @@ pub fn run<H: Heap, M: Mode>(
     driver: &mut Driver<H, M>,
     session: &mut Session,
 ) -> Result<(), Stop> {
-    match id {
-        "walker" => walker::run(params, seed, driver, session),
-        "growth" => growth::run(params, driver, session),
-        "million-lists" => million_lists::run(params, driver, session),
-        "dict-retention" => dict_retention::run(params, driver, session),
-        "survivors" => survivors::run(params, driver, session),
-        "size-shift" => size_shift::run(params, driver, session),
-        "packing" => packing::run(params, seed, driver, session),
-        other => Err(Stop::Input(format!(
-            "this child knows no workload `{other}`"
-        ))),
+    prepare(id, params, seed)?.run(driver, session)
+}
+
+/// Makes ready to run the workload `id`.
+///
+/// # Errors
+/// [`Stop`] if there is no such workload or its input cannot be had.
+pub fn prepare(id: &str, params: &Params, seed: u64) -> Result<Prepared, Stop> {
+    Ok(Prepared(match id {
+        "walker" => Work::Walker(walker::prepare(params, seed)?),
+        "growth" => Work::Growth(growth::prepare(params)),
+        "pairs" => Work::Pairs(pairs::prepare(params, seed)?),
+        "million-lists" => Work::MillionLists(params.clone()),
+        "dict-retention" => Work::DictRetention(params.clone()),
+        "survivors" => Work::Survivors(params.clone()),
+        "size-shift" => Work::SizeShift(params.clone()),
+        "packing" => Work::Packing(params.clone(), seed),
+        other => {
+            return Err(Stop::Input(format!(
+                "this child knows no workload `{other}`"
+            )));
+        }
+    }))
+}
+
+impl Prepared {
+    /// Runs it once under `driver`.
+    ///
+    /// # Errors
+    /// [`Stop`] when the allocator ran out of memory, the time limit was reached or the input could not be read; what
+    /// was gathered until then stays in the session.
+    pub fn run<H: Heap, M: Mode>(
+        &mut self,
+        driver: &mut Driver<H, M>,
+        session: &mut Session,
+    ) -> Result<(), Stop> {
+        match &mut self.0 {
+            Work::Walker(walker) => walker::run(walker, driver, session),
+            Work::Growth(growth) => growth::run(growth, driver, session),
+            Work::Pairs(pairs) => pairs::run(pairs, driver, session),
+            Work::MillionLists(params) => million_lists::run(params, driver, session),
+            Work::DictRetention(params) => dict_retention::run(params, driver, session),
+            Work::Survivors(params) => survivors::run(params, driver, session),
+            Work::SizeShift(params) => size_shift::run(params, driver, session),
+            Work::Packing(params, seed) => packing::run(params, *seed, driver, session),
+        }
+    }
+
+    /// Frees what it has kept for its next run, see [`Session::keep`].
+    pub fn release<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>) {
+        if let Work::Pairs(pairs) = &mut self.0 {
+            pairs::release(pairs, driver);
+        }
     }
 }
 
@@ -127,6 +189,22 @@ impl WorkloadDef {
     pub fn all_phases(&self) -> impl Iterator<Item = &'static str> {
         let own = self.phases.iter().copied();
         [START].into_iter().chain(own).chain([EMPTY, TRIMMED])
+    }
+
+    /// The [`small`](WorkloadDef::small) sets, completed with defaults.
+    ///
+    /// # Errors
+    /// [`BadParam`] if one of them is wrong.
+    pub fn small_sets(&self) -> Result<Vec<Params>, BadParam> {
+        self.small
+            .iter()
+            .map(|set| {
+                let given = set
+                    .iter()
+                    .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+                self.resolve(&given.collect())
+            })
+            .collect()
     }
 
     /// The parameter `name`.
@@ -172,6 +250,31 @@ mod tests {
     }
 
     #[test]
+    fn small_sets_have_every_word_of_every_choice() {
+        for workload in WORKLOADS {
+            let sets = workload.small_sets().expect("valid");
+            for param in workload.params {
+                if let params::Kind::Choice(words) = param.kind {
+                    for word in words {
+                        let had = sets
+                            .iter()
+                            .any(|set| set.get(param.name).is_some_and(|value| value == word));
+                        assert!(
+                            had,
+                            "{}: {}={word} is in no small set",
+                            workload.id, param.name
+                        );
+                    }
+                }
+            }
+            let mut different = sets.clone();
+            different.sort();
+            different.dedup();
+            assert_eq!(different.len(), sets.len(), "{}", workload.id);
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for (workload, given, said) in [
             ("walker", &[("mod", "concat")][..], "mode"),
@@ -192,6 +295,10 @@ mod tests {
             ("walker", &[("root", "/dev/null")], "regular file"),
             ("walker", &[("corpus", "text"), ("size", "4Mib")], "4MiB"),
             ("growth", &[("size", "1MiB"), ("step", "0")], "from 1"),
+            ("pairs", &[("live", "10kB")], "from 1 to 10M"),
+            ("pairs", &[("live", "11M")], "such as 10k"),
+            ("pairs", &[("pairs", "0")], "from 1 to 100M"),
+            ("pairs", &[("shape", "batch-lfo")], "batch-lifo"),
         ] {
             let error = find(workload)
                 .and_then(|w| w.resolve(&params(given)))

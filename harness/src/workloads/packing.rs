@@ -38,6 +38,7 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
         },
     ],
     phases: &["full", "replaced", "thinned", "settled"],
+    small: &[&[("blocks", "500"), ("d", "10")]],
     check: |_| Ok(()),
     footprint,
 };

@@ -44,6 +44,7 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
         },
     ],
     phases: &["full", "thinned", "shifted"],
+    small: &[&[("blocks", "3k")]],
     check: |_| Ok(()),
     footprint,
 };

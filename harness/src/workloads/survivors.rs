@@ -38,6 +38,7 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
         },
     ],
     phases: &["full", "thinned", "thinned-trimmed"],
+    small: &[&[("blocks", "3k"), ("size", "512")]],
     check: |_| Ok(()),
     footprint,
 };

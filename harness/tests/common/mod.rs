@@ -169,3 +169,51 @@ pub fn spec(arm: &str, workload: &str, params: &[(&str, &str)]) -> TrialSpec {
         verify: false,
     }
 }
+
+/// Compiles `harness/tests/preload/SOURCE` into a library in `folder`.
+pub fn compiled(folder: &Path, source: &str, options: &[&str]) -> PathBuf {
+    let library = folder.join("libmine.so");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/preload")
+        .join(source);
+    let compiled = Command::new("cc")
+        .args([
+            "-O2",
+            "-shared",
+            "-fPIC",
+            "-fno-builtin",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-o",
+        ])
+        .arg(&library)
+        .args(options)
+        .arg(source)
+        .output()
+        .unwrap_or_else(|why| panic!("cc does not start ({why})\napt-get install gcc libc6-dev"));
+    let said = String::from_utf8_lossy(&compiled.stderr);
+    assert!(compiled.status.success(), "{said}");
+    library
+}
+
+/// A library that is broken in the way that `harness/tests/preload/broken.c` calls `fault`, and the folder that it is in.
+pub fn broken(fault: &str) -> (TempDir, PathBuf) {
+    let folder = TempDir::new().expect("a temporary folder");
+    let library = compiled(folder.path(), "broken.c", &[&format!("-DFAULT={fault}")]);
+    (folder, library)
+}
+
+/// Debian's library of a package that scripts/setup installs.
+pub fn debian(file: &str) -> PathBuf {
+    let library = PathBuf::from(format!(
+        "/usr/lib/{}-linux-gnu/{file}",
+        std::env::consts::ARCH
+    ));
+    assert!(
+        library.exists(),
+        "{} is missing: scripts/setup",
+        library.display()
+    );
+    library
+}

@@ -1,7 +1,9 @@
-/* loop.c: the loops of the workloads `growth` (one block) and `walker` (mode concat), as one would write them by hand
- * in C: what the harness's own cost is measured against.
+/* loop.c: the loops of the workloads `growth` (one block), `walker` (mode concat) and `pairs` (one block in another's
+ * place, and a batch on top), as one would write them by hand in C: what the harness's own cost is measured against.
  *
  *     loop growth STEP STEPS
+ *     loop refill LIVE PAIRS
+ *     loop batches BATCH PAIRS
  *     loop concat TEXT LENGTHS     LENGTHS: one uint32_t a line, in this machine's byte order
  *
  * The requests and the bytes written are the harness's. Nothing is checked but a null from the allocator. */
@@ -79,6 +81,64 @@ __attribute__((noinline)) int keep_lines(struct block *content, const char *text
     return refused;
 }
 
+struct step {
+    uint32_t slot, size;
+};
+
+__attribute__((noinline)) int refill(char **slots, const struct step *steps, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char **slot = &slots[steps[i].slot];
+        size_t size = steps[i].size;
+        null_free(*slot);
+        char *at = null_malloc(size);
+        *slot = at;
+        if (at == NULL)
+            return 1;
+        *at = (char)size;
+    }
+    return 0;
+}
+
+__attribute__((noinline)) int batches(char **slots, const struct step *steps, size_t batch, size_t count)
+{
+    for (size_t done = 0; done < count; done += batch) {
+        for (size_t i = 0; i < batch; i++) {
+            size_t size = steps[done + i].size;
+            char *at = null_malloc(size);
+            slots[i] = at;
+            if (at == NULL)
+                return 1;
+            *at = (char)size;
+        }
+        for (size_t i = 0; i < batch; i++)
+            null_free(slots[steps[i].slot]);
+    }
+    return 0;
+}
+
+/* The requests differ from the harness's and cost the null heap the same. The steps name each of the `slots` equally
+ * often, and the first `slots` steps each once. */
+static int pairs(int in_place, size_t slots, size_t count, struct block *last)
+{
+    struct step *steps = malloc(count * sizeof *steps);
+    char **table = malloc(slots * sizeof *table);
+    if (steps == NULL || table == NULL || slots == 0)
+        return 1;
+    for (size_t i = 0; i < count; i++) {
+        steps[i].slot = (uint32_t)(i * 7919 % slots);
+        steps[i].size = (uint32_t)(i * 31 % 512 + 1);
+    }
+    for (size_t i = 0; i < slots; i++)
+        if ((table[i] = null_malloc(HEADER + 1)) == NULL)
+            return 1;
+    if (in_place ? refill(table, steps, count) : batches(table, steps, slots, count))
+        return 1;
+    last->size = count;
+    last->at = table[0];
+    return 0;
+}
+
 /* A file in a private mapping, every page in memory, and its size; NULL if it cannot be had. */
 static const void *whole(const char *path, size_t *bytes)
 {
@@ -108,6 +168,8 @@ int main(int count, char **arguments)
             return 2;
         refused = keep_lines(&block, text, lengths, table / sizeof *lengths);
     }
+    if (strcmp(arguments[1], "refill") == 0 || strcmp(arguments[1], "batches") == 0)
+        refused = pairs(arguments[1][0] == 'r', strtoull(arguments[2], NULL, 10), strtoull(arguments[3], NULL, 10), &block);
     if (refused)
         return 1;
     /* Somebody looks at the block, so that no write to it can be left out. */

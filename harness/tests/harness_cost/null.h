@@ -8,5 +8,6 @@
 int null_open(size_t bytes);
 void *null_malloc(size_t size);
 void *null_realloc(void *p, size_t size);
+void null_free(void *p);
 
 #endif

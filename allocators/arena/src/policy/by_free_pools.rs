@@ -7,6 +7,8 @@
 use super::Order;
 use crate::arena::{ArenaId, MAX_POOLS, Table};
 use crate::check::{Fault, expect};
+use crate::pool::PoolPtr;
+use crate::work::{Work, count};
 
 /// The order.
 ///
@@ -17,18 +19,25 @@ pub struct ByFreePools {
     rightmost: [Option<ArenaId>; MAX_POOLS + 1],
 }
 
-impl Order for ByFreePools {
-    const EMPTY: Self = ByFreePools {
-        rightmost: [None; MAX_POOLS + 1],
-    };
+impl Default for ByFreePools {
+    fn default() -> Self {
+        ByFreePools {
+            rightmost: [None; MAX_POOLS + 1],
+        }
+    }
+}
 
-    fn added(&mut self, table: &Table, id: ArenaId) {
+// SAFETY: pools are put back to the table and taken from it, and an arena that is released has left the list.
+unsafe impl Order for ByFreePools {
+    fn added(&mut self, table: &mut Table, id: ArenaId) {
+        table.push_front(id);
         self.rightmost[table[id].free_pools as usize] = Some(id);
     }
 
-    fn taking(&mut self, table: &Table, id: ArenaId) {
+    fn take(&mut self, table: &mut Table) -> Option<PoolPtr> {
+        let id = table.usable()?;
         let n = table[id].free_pools as usize;
-        // The first of the list with `n` is the last too: it is the only one.
+        // The first of the list with `n` is the last too if it is the only one.
         if self.rightmost[n] == Some(id) {
             self.rightmost[n] = None;
         }
@@ -36,9 +45,15 @@ impl Order for ByFreePools {
             // Before the first of the list none has fewer.
             self.rightmost[n - 1] = Some(id);
         }
+        let pool = table.take_from(id);
+        if n == 1 {
+            table.unlink(id);
+        }
+        pool
     }
 
-    fn given(&mut self, table: &mut Table, id: ArenaId, released: bool) {
+    fn give(&mut self, table: &mut Table, pool: PoolPtr, keep: u32) -> Option<ArenaId> {
+        let id = table.put_back(pool);
         let n = table[id].free_pools as usize;
         let last_before = self.rightmost[n - 1];
         if last_before == Some(id) {
@@ -46,9 +61,9 @@ impl Order for ByFreePools {
                 .prev
                 .filter(|prev| table[*prev].free_pools as usize == n - 1);
         }
-        if released {
+        if table.is_released(id, keep) {
             table.unlink(id);
-            return;
+            return Some(id);
         }
         // Whoever has `n` already stands further right.
         self.rightmost[n].get_or_insert(id);
@@ -58,25 +73,37 @@ impl Order for ByFreePools {
         } else if let Some(last) = last_before
             && last != id
         {
+            count(Work::ListSteps, 1);
             table.unlink(id);
             table.insert_after(id, last);
         }
+        None
     }
 
     fn check(&self, table: &Table) -> Result<(), Fault> {
+        table.check_usable()?;
         let mut rightmost = [None; MAX_POOLS + 1];
-        let mut before = 0;
-        let mut at = table.usable();
-        while let Some(id) = at {
-            let n = table[id].free_pools as usize;
-            expect("usable arenas ascend by free pools", before <= n, n)?;
-            rightmost[n] = Some(id);
-            before = n;
-            at = table[id].next;
-        }
+        check_ascends(table, |id, n| rightmost[n] = Some(id))?;
         for (n, (found, noted)) in rightmost.iter().zip(&self.rightmost).enumerate() {
             expect("the rightmost arena is noted", found == noted, n)?;
         }
         Ok(())
     }
+}
+
+/// Usable arenas ascend by free pools. Each is shown, with its count.
+pub(super) fn check_ascends(
+    table: &Table,
+    mut show: impl FnMut(ArenaId, usize),
+) -> Result<(), Fault> {
+    let mut before = 0;
+    let mut at = table.usable();
+    while let Some(id) = at {
+        let n = table[id].free_pools as usize;
+        expect("usable arenas ascend by free pools", before <= n, n)?;
+        show(id, n);
+        before = n;
+        at = table[id].next;
+    }
+    Ok(())
 }

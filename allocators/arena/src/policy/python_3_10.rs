@@ -1,11 +1,15 @@
-//! CPython 3.10 and later: arenas of 1 MiB, pools of 16 KiB (bpo-37448), one empty arena kept (bpo-37257, 3.9).
+//! CPython 3.10 and later: arenas of 1 MiB and pools of 16 KiB, which no header test can serve, so the address test is a
+//! radix tree (bpo-37448). One empty arena is kept, as since 3.9.
 
 use super::{ByFreePools, Policy};
+use crate::address_map::AddressMap;
+use crate::os::Os;
 
 /// The policy, its numbers constants of the code.
 #[derive(Debug, Clone, Copy)]
 pub struct Python310 {
-    /// Whether the last empty arena is kept, as since 3.9. Without it an empty arena is released at once, as before.
+    /// Whether the last empty arena is kept. Without it an empty arena is released at once, as up to 3.8: the experiment
+    /// of 2019.
     pub keep: bool,
 }
 
@@ -18,24 +22,20 @@ impl Default for Python310 {
 // SAFETY: constants, within the limits.
 unsafe impl Policy for Python310 {
     type Order = ByFreePools;
+    type Test = AddressMap;
 
     #[inline]
-    fn arena_bits(&self) -> u32 {
-        20
+    fn order(&self) -> Self::Order {
+        ByFreePools::default()
     }
 
     #[inline]
-    fn pool_bits(&self) -> u32 {
-        14
+    fn test<O: Os>(&self, os: &O) -> Option<Self::Test> {
+        AddressMap::new(os, self.arena_bits())
     }
 
     #[inline]
-    fn threshold(&self) -> usize {
-        512
-    }
-
-    #[inline]
-    fn releases(&self, another_follows: bool) -> bool {
-        !self.keep || another_follows
+    fn keep(&self) -> u32 {
+        u32::from(self.keep)
     }
 }

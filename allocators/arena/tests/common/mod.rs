@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use arena::heap::Heap;
-use arena::os::{Libc, Os};
-use arena::policy::{Numbers, Tuned};
+use arena::os::{Libc, Os, Source};
+use arena::policy::{Settings, Tuned};
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
 
@@ -54,6 +54,7 @@ impl Staged {
 
 const ALIGNED: Libc = Libc {
     aligned_arenas: true,
+    source: Source::Mmap,
 };
 
 // SAFETY: what is granted is the C library's. A shifted arena lies in a mapping of twice its size, that begins at a
@@ -121,8 +122,8 @@ unsafe impl Os for Staged {
     }
 }
 
-/// A heap with these numbers, whose arenas begin `shift` bytes behind multiples of their size.
-pub fn heap(numbers: Numbers, shift: usize) -> Heap<Staged, Tuned> {
-    let policy = Tuned::new(numbers).expect("numbers that fit");
+/// A heap with these settings, whose arenas begin `shift` bytes behind multiples of their size.
+pub fn heap(settings: Settings, shift: usize) -> Heap<Staged, Tuned> {
+    let policy = Tuned::new(settings).expect("settings that fit");
     Heap::new(Staged::shifted(shift), policy).expect("memory for the map's root")
 }

@@ -24,11 +24,26 @@ pub(super) unsafe fn realloc<H: Heap>(heap: &H, p: *mut u8, old: usize, new: usi
 }
 
 /// # Safety
+/// As [`Heap::realloc_as_c`].
+pub(super) unsafe fn realloc_as_c<H: Heap>(
+    heap: &H,
+    p: *mut u8,
+    old: usize,
+    new: usize,
+) -> Option<*mut u8> {
+    // SAFETY: the caller's promise.
+    black_box(unsafe { heap.realloc_as_c(black_box(p), black_box(old), black_box(new)) })
+}
+
+/// # Safety
 /// As [`Heap::free`].
 pub(super) unsafe fn free<H: Heap>(heap: &H, p: *mut u8) {
     // SAFETY: the caller's promise.
     unsafe { heap.free(black_box(p)) }
 }
+
+/// What errno is set to before a call: no error of that number is ever reported here.
+pub(super) const UNTOUCHED: i32 = 4242;
 
 pub(super) fn set_errno(to: i32) {
     // SAFETY: the thread's own errno.

@@ -4,9 +4,6 @@
 use super::{Verdict, raw::*};
 use crate::{Heap, shadow::needed_alignment};
 
-/// What errno is set to before a call: no error of that number is ever reported here.
-const UNTOUCHED: i32 = 4242;
-
 /// The user's half of the address space is 2^47 bytes, so nothing of about that size can be, nor what is negative as a
 /// signed number, nor what overflows when a header or an alignment is added.
 const IMPOSSIBLE: [usize; 9] = [

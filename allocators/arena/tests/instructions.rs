@@ -1,0 +1,191 @@
+//! Instructions a pair of malloc and free takes, ours against CPython's file, under callgrind.
+//!
+//! The test starts itself under valgrind, in a process for each heap, workload and length: the difference of two lengths
+//! is what the pairs took, and the same loop over no heap at all is taken off. Counts, not times. The figures are printed:
+//! `cargo test --release -p arena --test instructions -- --nocapture`.
+
+// A heap that counts, or looks at everything twice, is not the one that is compared.
+#![cfg(not(any(feature = "counters", feature = "hardened")))]
+
+#[path = "../../obmalloc/tests/common/mod.rs"]
+mod c_file;
+
+use arena::Arena;
+use contract::{Arm, Heap, opaque};
+use obmalloc::{AsIs, Classic, Eager};
+use std::process::Command;
+use std::thread;
+
+/// What the child plays: heap, workload, rounds.
+const PLAY: &str = "HEAPLAB_ARENA_PLAY";
+
+/// Live blocks.
+const LIVE: usize = 10_000;
+
+/// Pairs that are counted.
+const PAIRS: usize = 60_000;
+
+/// The oldest block goes, the newest, any, or all of them.
+const WORKLOADS: [&str; 4] = ["random", "fifo", "stack", "batch"];
+
+/// A step of a stream that is made before anything is counted: a slot, and a size for what comes into it.
+type Step = (u32, u32);
+
+/// Linear congruential numbers: the same everywhere.
+fn numbers() -> impl Iterator<Item = u64> {
+    let mut state = 1u64;
+    std::iter::repeat_with(move || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        state >> 33
+    })
+}
+
+/// Sizes are uniform over 1 to 512 bytes; which block is next is the workload.
+fn steps(workload: &str, pairs: usize) -> Vec<Step> {
+    let mut numbers = numbers();
+    let mut next = || numbers.next().unwrap_or(0);
+    (0..pairs)
+        .map(|n| {
+            let slot = match workload {
+                "random" => next() as usize % LIVE,
+                "fifo" => n % LIVE,
+                "stack" => LIVE - 1 - n % 2,
+                _ => n % LIVE,
+            };
+            (slot as u32, 1 + (next() % 512) as u32)
+        })
+        .collect()
+}
+
+/// Frees and allocates. `batch` frees all, then allocates all.
+#[inline(never)]
+fn play<H>(
+    heap: &H,
+    steps: &[Step],
+    batch: bool,
+    malloc: impl Fn(&H, usize) -> *mut u8,
+    free: impl Fn(&H, *mut u8),
+) {
+    let mut live: Vec<*mut u8> = (0..LIVE).map(|n| malloc(heap, 1 + n * 7 % 512)).collect();
+    let run = if batch { LIVE } else { 1 };
+    for chunk in steps.chunks(run) {
+        for (slot, _) in chunk {
+            free(heap, live[*slot as usize]);
+        }
+        for (slot, size) in chunk {
+            live[*slot as usize] = malloc(heap, *size as usize);
+        }
+    }
+    // So that what is in it is needed.
+    let _ = opaque(live.as_mut_ptr().cast());
+}
+
+fn of_heap<H: Heap>(heap: H, steps: &[Step], batch: bool) {
+    // SAFETY: the steps free what is live, once.
+    play(
+        &heap,
+        steps,
+        batch,
+        |h, size| h.malloc(size),
+        |h, p| unsafe { h.free(p) },
+    );
+}
+
+/// The child: plays, and nothing else. `None` if that heap is not here.
+fn child(heap: &str, workload: &str, pairs: usize) -> Option<()> {
+    let steps = steps(workload, pairs);
+    let batch = workload == "batch";
+    let c = &[("aligned", "1")];
+    let aligned = [("aligned".to_owned(), "1".to_owned())];
+    match heap {
+        "none" => play(
+            &(),
+            &steps,
+            batch,
+            |(), _| opaque(std::ptr::null_mut()),
+            |(), p| {
+                let _ = opaque(p.cast());
+            },
+        ),
+        "obmalloc" => of_heap(c_file::open::<AsIs>(c)?, &steps, batch),
+        "obmalloc-classic" => of_heap(c_file::open::<Classic>(c)?, &steps, batch),
+        "obmalloc-eager" => of_heap(c_file::open::<Eager>(c)?, &steps, batch),
+        arm => of_heap(Arena::open(arm, &aligned).expect("opens"), &steps, batch),
+    }
+    Some(())
+}
+
+/// Instructions that the child takes in all.
+fn count(heap: &str, workload: &str, pairs: usize) -> u64 {
+    let this = std::env::current_exe().expect("the test's own program");
+    let ran = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(this)
+        .args(["--exact", "instructions_a_pair", "--test-threads=1"])
+        .env(PLAY, format!("{heap} {workload} {pairs}"))
+        .output()
+        .unwrap_or_else(|why| panic!("valgrind does not start ({why})\napt-get install valgrind"));
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{heap}: {said}");
+    let mut lines = said
+        .lines()
+        .filter_map(|line| line.split_once("Collected :"));
+    let collected = lines
+        .next()
+        .and_then(|(_, count)| count.trim().parse().ok());
+    collected.unwrap_or_else(|| panic!("no count in {said}"))
+}
+
+#[test]
+fn instructions_a_pair() {
+    if let Ok(asked) = std::env::var(PLAY) {
+        let mut words = asked.split(' ');
+        let mut word = || words.next().expect("heap, workload, pairs");
+        let (heap, workload) = (word(), word());
+        child(heap, workload, word().parse().expect("a number"));
+        return;
+    }
+    if c_file::open::<AsIs>(&[]).is_none() {
+        return;
+    }
+    // Nothing but filling is the same whatever comes then.
+    let pairs = |heap: &str| {
+        let filling = count(heap, WORKLOADS[0], 0);
+        WORKLOADS.map(|workload| (count(heap, workload, PAIRS) - filling) as f64 / PAIRS as f64)
+    };
+    let heaps = [
+        "none",
+        "arena-3.10",
+        "obmalloc",
+        "arena-3.9",
+        "obmalloc-classic",
+        "arena-2.5",
+        "obmalloc-eager",
+    ];
+    let mut found = thread::scope(|scope| {
+        let counting = heaps.map(|heap| scope.spawn(move || pairs(heap)));
+        counting.map(|one| one.join().expect("counted"))
+    })
+    .into_iter();
+    let loop_alone = found.next().expect("the loop's own");
+    let mut over = Vec::new();
+    for ours in heaps[1..].iter().step_by(2) {
+        let (Some(own), Some(c)) = (found.next(), found.next()) else {
+            panic!("two for each");
+        };
+        for (n, workload) in WORKLOADS.iter().enumerate() {
+            let [own, c] = [own[n], c[n]].map(|pair| pair - loop_alone[n]);
+            let line = format!(
+                "{ours} {workload}: {own:.1} instructions a pair, the file {c:.1}: {:.3}",
+                own / c
+            );
+            println!("{line}");
+            if own > c {
+                over.push(line);
+            }
+        }
+    }
+    assert!(over.is_empty(), "{over:#?}");
+}
