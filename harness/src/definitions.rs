@@ -15,6 +15,7 @@ pub static BUILT_IN: &[(&str, &str)] = &[
         "growth-today",
         include_str!("../experiments/growth-today.toml"),
     ),
+    ("table-2007", include_str!("../experiments/table-2007.toml")),
     (
         "walker-files",
         include_str!("../experiments/walker-files.toml"),

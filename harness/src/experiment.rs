@@ -2,7 +2,7 @@
 
 use crate::metric::{Expression, INSTRUCTIONS};
 use crate::nearest::nearest_text;
-use crate::size::{parse_bytes, parse_duration};
+use crate::size::{counted, parse_bytes, parse_duration};
 use crate::summary::same_value;
 use crate::trial::{Params, Protocol};
 use crate::workloads::{self, params::Kind};
@@ -68,6 +68,43 @@ pub struct Grid {
     /// True: `--quick` leaves this grid out.
     #[serde(default)]
     pub skip_when_quick: bool,
+    /// A table of its arms in rows and columns, beside the usual ones.
+    #[serde(default)]
+    pub layout: Option<Layout>,
+}
+
+/// A two-way table of a grid's arms: for a question that has two sides, such as which malloc under which object
+/// allocator. Each cell is one arm, with its time and its copies.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Layout {
+    /// What it shows, in one line.
+    pub title: String,
+    /// Heads of the columns.
+    pub columns: Vec<String>,
+    /// The arm whose times all others are divided by.
+    pub than: String,
+    /// Its rows.
+    #[serde(rename = "row")]
+    pub rows: Vec<LayoutRow>,
+    /// What stands under it, one paragraph each.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// One row of a layout: arms, or texts that others wrote.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LayoutRow {
+    /// Its label.
+    pub name: String,
+    /// An arm for each column, as written in the grid; an empty text where there is none.
+    #[serde(default)]
+    pub arms: Vec<String>,
+    /// In their place: a text for each column, shown in quotation marks because it was not measured here; an empty
+    /// text where there is none.
+    #[serde(default)]
+    pub quoted: Vec<String>,
 }
 
 /// Most blocks of the time protocol, in a definition and on the command line.
@@ -200,8 +237,11 @@ pub struct Claim {
     /// The finding in our words.
     pub finding: String,
     /// What is compared. All must hold.
-    #[serde(rename = "check")]
+    #[serde(rename = "check", default)]
     pub checks: Vec<Check>,
+    /// In the place of checks: why nothing here can decide it. It is recorded, and neither passes nor fails.
+    #[serde(default)]
+    pub not_decidable: Option<String>,
     /// What we expect to see: true, it holds here; false, it does not (the finding is recorded as refuted).
     #[serde(default = "yes")]
     pub expected: bool,
@@ -390,9 +430,7 @@ impl Experiment {
         self.grids.iter().try_for_each(check_grid)?;
         for claim in &self.claims {
             let owner = format!("claim `{}`", claim.id);
-            if claim.checks.is_empty() {
-                return Err(refuse(&owner, &claim.id, "expected at least one check"));
-            }
+            check_decidable(&owner, claim)?;
             for check in &claim.checks {
                 let grid = self.grid(&check.grid).ok_or_else(|| {
                     let near =
@@ -477,7 +515,92 @@ fn check_grid(grid: &Grid) -> Result<(), CheckError> {
         let message = format!("`quick` sets `{name}`, which `params` does not{near}");
         return Err(refuse(&owner, name, &message));
     }
+    match &grid.layout {
+        Some(layout) => check_layout(&owner, grid, layout),
+        None => Ok(()),
+    }
+}
+
+/// A layout has a place for every arm that it names, and every arm it names is there.
+fn check_layout(owner: &str, grid: &Grid, layout: &Layout) -> Result<(), CheckError> {
+    let bad = |word: &str, message: &str| Err(refuse(owner, word, &format!("layout: {message}")));
+    let told = [Protocol::Time, Protocol::Census];
+    if !told
+        .iter()
+        .any(|protocol| grid.protocols.contains(protocol))
+    {
+        return bad(
+            &grid.name,
+            "it shows times and copies, so the grid must run `time` or `census`",
+        );
+    }
+    if layout.columns.is_empty() || layout.rows.iter().all(|row| row.arms.is_empty()) {
+        return bad(
+            &layout.title,
+            "expected at least one column and one row of arms",
+        );
+    }
+    let mut placed = BTreeSet::new();
+    for row in &layout.rows {
+        let cells = match (row.arms.is_empty(), row.quoted.is_empty()) {
+            (false, true) => &row.arms,
+            (true, false) => &row.quoted,
+            _ => {
+                return bad(
+                    &row.name,
+                    &format!("row `{}` needs either `arms` or `quoted`", row.name),
+                );
+            }
+        };
+        if cells.len() != layout.columns.len() {
+            let message = format!(
+                "row `{}` has {}, but there are {}",
+                row.name,
+                counted(cells.len(), "cell"),
+                counted(layout.columns.len(), "column")
+            );
+            return bad(&row.name, &message);
+        }
+        if let Some(twice) = row
+            .arms
+            .iter()
+            .find(|arm| !arm.is_empty() && !placed.insert(*arm))
+        {
+            return bad(twice, &format!("arm `{twice}` is named twice"));
+        }
+    }
+    for arm in placed.into_iter().chain([&layout.than]) {
+        if !grid.arms.contains(arm) {
+            let near = nearest_text(arm, grid.arms.iter().map(String::as_str));
+            return bad(
+                arm,
+                &format!("arm `{arm}` is not in grid `{}`{near}", grid.name),
+            );
+        }
+    }
     Ok(())
+}
+
+/// A claim has something that decides it, or a reason why nothing does.
+fn check_decidable(owner: &str, claim: &Claim) -> Result<(), CheckError> {
+    let bad = |word: &str, message: &str| Err(refuse(owner, word, message));
+    match (&claim.not_decidable, claim.checks.is_empty()) {
+        (None, true) => bad(
+            &claim.id,
+            "expected at least one check, or `not-decidable` with the reason",
+        ),
+        (Some(_), false) => bad(
+            "not-decidable",
+            "a claim with `not-decidable` has no checks",
+        ),
+        (Some(why), true) if why.trim().is_empty() => {
+            bad("not-decidable", "expected the reason in `not-decidable`")
+        }
+        (Some(_), true) if !claim.expected => {
+            bad("expected", "a claim with `not-decidable` expects nothing")
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_check(owner: &str, grid: &Grid, check: &Check) -> Result<(), CheckError> {
@@ -893,6 +1016,129 @@ max = 0.05
     }
 
     #[test]
+    fn a_layout_has_a_place_for_every_arm_it_names() {
+        let layout = r#"
+[grid.layout]
+title = "Two by two"
+columns = ["one", "two"]
+than = "system"
+notes = ["It is small."]
+[[grid.layout.row]]
+name = "first"
+arms = ["system", "jemalloc"]
+[[grid.layout.row]]
+name = "others"
+quoted = ["0:08", ""]
+
+[[claim]]
+"#;
+        let good = GOOD.replace("[[claim]]\n", layout);
+        let experiment = Experiment::parse(&good, "small.toml").expect("good");
+        assert_eq!(
+            experiment.grids[0].layout.as_ref().map(|l| l.rows.len()),
+            Some(2)
+        );
+        for (from, to, place, expected) in [
+            (
+                "arms = [\"system\", \"jemalloc\"]\n[[",
+                "arms = [\"system\", \"jemaloc\"]\n[[",
+                "22:19",
+                "arm `jemaloc` is not in grid `growth`; nearest: jemalloc",
+            ),
+            (
+                "than = \"system\"",
+                "than = \"sistem\"",
+                "18:8",
+                "nearest: system",
+            ),
+            (
+                "[\"system\", \"jemalloc\"]\n[[",
+                "[\"system\"]\n[[",
+                "21:8",
+                "row `first` has 1 cell, but there are 2 columns",
+            ),
+            (
+                "[\"system\", \"jemalloc\"]\n[[",
+                "[\"system\", \"system\"]\n[[",
+                "10:9",
+                "arm `system` is named twice",
+            ),
+            (
+                "quoted = [\"0:08\", \"\"]",
+                "",
+                "24:8",
+                "row `others` needs either `arms` or `quoted`",
+            ),
+            (
+                "quoted = [",
+                "arms = [\"jemalloc\", \"\"]\nquoted = [",
+                "24:8",
+                "row `others` needs either",
+            ),
+            (
+                "arms = [\"system\", \"jemalloc\"]\n[[",
+                "quoted = [\"\", \"\"]\n[[",
+                "16:9",
+                "one row of arms",
+            ),
+            (
+                "columns = [\"one\", \"two\"]",
+                "columns = []",
+                "16:9",
+                "at least one column",
+            ),
+            (
+                "[\"time\", \"census\"]",
+                "[\"memory\"]",
+                "7:8",
+                "must run `time` or `census`",
+            ),
+            ("columns =", "colums =", "17:1", "nearest: columns"),
+        ] {
+            assert!(good.contains(from), "{from}");
+            let text = Experiment::parse(&good.replacen(from, to, 1), "small.toml")
+                .expect_err(to)
+                .to_string();
+            assert!(text.contains(expected), "{to}: {text}");
+            assert!(
+                text.starts_with(&format!("small.toml:{place}: ")),
+                "{to}: {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_claim_has_checks_or_a_reason_why_not() {
+        let at = GOOD.find("[[claim.check]]").unwrap_or(GOOD.len());
+        let without = &GOOD[..at];
+        let reason = "not-decidable = \"Nobody knows the disk.\"";
+        let said = |text: String| {
+            Experiment::parse(&text, "small.toml")
+                .err()
+                .map(|error| error.to_string())
+        };
+        assert_eq!(said(format!("{without}{reason}\n")), None);
+        for (text, expected) in [
+            (without.to_owned(), "at least one check, or `not-decidable`"),
+            (
+                format!("{without}not-decidable = \" \"\n"),
+                "expected the reason",
+            ),
+            (
+                format!("{without}{reason}\nexpected = false\n"),
+                "expects nothing",
+            ),
+            (
+                format!("{without}{reason}\n{}", &GOOD[at..]),
+                "has no checks",
+            ),
+        ] {
+            let text = said(text).unwrap_or_default();
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+    }
+
+    #[test]
     fn names_can_stand_in_paths() {
         for (from, place) in [
             ("id = \"small\"", "2:6"),
@@ -1051,6 +1297,7 @@ max = 0.05
                 "growth-today",
                 include_str!("../experiments/growth-today.toml"),
             ),
+            ("table-2007", include_str!("../experiments/table-2007.toml")),
         ] {
             match Experiment::parse(text, &format!("{name}.toml")) {
                 Ok(experiment) => {

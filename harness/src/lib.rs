@@ -6,6 +6,7 @@
 
 pub mod arms;
 pub mod behaviour;
+pub mod bench;
 pub mod child;
 pub mod claims;
 pub mod cli;

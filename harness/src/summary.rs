@@ -300,12 +300,12 @@ impl Summary {
     }
 
     /// The cells of an arm in a grid whose parameters include `point` (sizes compared by value).
-    pub fn find<'s>(
+    pub fn find<'s, 'q>(
         &'s self,
-        grid: &'s str,
+        grid: &'q str,
         protocol: Protocol,
-        arm: &'s str,
-        point: &'s Params,
+        arm: &'q str,
+        point: &'q Params,
     ) -> impl Iterator<Item = &'s Cell> {
         self.cells.iter().filter(move |cell| {
             cell.grid == grid

@@ -107,6 +107,41 @@ pub struct ChildReport {
     pub absent: BTreeMap<String, String>,
 }
 
+/// What a child that serves is asked, as one line of JSON on its standard input. For `cargo bench` alone: a run starts a
+/// fresh child for each trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServeRequest {
+    /// How often the workload is run; at least once.
+    pub iterations: u64,
+    /// What is run, under the protocol `time`. Its limit holds for all iterations together. Arm, knobs and huge pages are
+    /// the same in all requests to one child.
+    pub trial: TrialSpec,
+}
+
+/// What it answers, as one line of JSON on its standard output. An error is an answer, too.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+pub struct ServeAnswer {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// How the iterations ended; the first that does not finish ends them.
+    pub outcome: Outcome,
+    /// Iterations that finished.
+    pub iterations: u64,
+    /// Wall nanoseconds of all their measured regions.
+    pub wall_ns: u64,
+    /// Decisions of the first iteration on this input, which is a whole one, as in [`ChildReport`].
+    pub checksum_ops: Option<String>,
+    /// Contents read back in it.
+    pub checksum_contents: Option<String>,
+    /// Hash of the input.
+    pub input_hash: Option<String>,
+    /// Who was measured; absent as long as no heap is open.
+    pub receipt: Option<Receipt>,
+    /// Bytes that the child's own heap holds.
+    pub own_bytes: u64,
+}
+
 /// How a trial ended. Every ending is a record: "did not finish" is a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(tag = "kind", rename_all = "kebab-case")]

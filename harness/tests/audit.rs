@@ -10,7 +10,15 @@ use heaplab::record::TrialRecord;
 use heaplab::trial::Outcome;
 use std::fs;
 
-const WALKER_MODES: [&str; 6] = ["concat", "concat-copy", "list", "vec2x", "chunks", "join"];
+const WALKER_MODES: [&str; 7] = [
+    "concat",
+    "concat-lines",
+    "concat-copy",
+    "list",
+    "vec2x",
+    "chunks",
+    "join",
+];
 
 /// Runs one cell under the audit, in both protocols: the census, then the time trial.
 fn audited(workload: &str, params: &str) -> (TrialRecord, TrialRecord) {

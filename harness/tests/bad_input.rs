@@ -113,6 +113,28 @@ fn the_walker_says_what_input_it_needs() {
         &["/dev/null", "regular file"],
     );
     refused(&["run", "walker-2007", "--set", "root=/"], &["exclude"]);
+    for files in ["0", "10001", "-1", "many", "99999999999999999999"] {
+        let set = format!("files={files}");
+        refused(
+            &["run", "table-2007", "--set", &set],
+            &["files", files, "a number from 1 to 10k"],
+        );
+    }
+    refused(
+        &[
+            "run",
+            "table-2007",
+            "--set",
+            "files=10000",
+            "--set",
+            "size=2GiB",
+        ],
+        &["files", "19.5 TiB in all", "64GiB"],
+    );
+    refused(
+        &["run", "walker-files", "--set", "root=/", "--set", "files=2"],
+        &["`root` and `files` exclude each other"],
+    );
 }
 
 #[test]
@@ -141,6 +163,17 @@ fn a_broken_definition_is_answered_with_file_line_and_column() {
     );
     definition_refused(&good.replace("size =", "siez ="), &[], &["siez", "size"]);
     definition_refused(&good.replace("64KiB", "64 bananas"), &[], &["64 bananas"]);
+    let layout = "[grid.layout]\ntitle = \"t\"\ncolumns = [\"c\"]\nthan = \"system\"\n\
+                  [[grid.layout.row]]\nname = \"r\"\narms = [\"sistem\"]\n";
+    definition_refused(
+        &(good.clone() + layout),
+        &[],
+        &[
+            "toy.toml:",
+            "arm `sistem` is not in grid `g`",
+            "nearest: system",
+        ],
+    );
     refused(&["run", "/no/such/file.toml"], &["/no/such/file.toml"]);
 }
 

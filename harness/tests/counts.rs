@@ -2,8 +2,10 @@
 
 mod common;
 
-use common::{Ran, definition, err, metric};
+use common::{Ran, definition, err, metric, obmalloc_missing};
 use heaplab::arms::ARMS;
+use heaplab::input::corpus::Corpus;
+use heaplab::input::lines;
 use heaplab::record::TrialRecord;
 use heaplab::trial::Outcome;
 
@@ -26,15 +28,21 @@ fn census(workload: &str, params: &str, arms: &str) -> Vec<TrialRecord> {
     records
 }
 
-/// What the rule of 2007 copies above 32 KiB when a block grows from 70 bytes by 70 to at least `size`, reckoned
-/// from the rule's words: capacity is the size rounded up to the granule; a block whose capacity changes is copied,
-/// the smaller of old capacity and new size.
+/// What the rule of 2007 copies above 32 KiB when a block grows from 70 bytes by 70 to at least `size`.
 fn rule_of_2007(size: u64, granule: u64) -> u64 {
+    let steps = size.div_ceil(70) as usize - 1;
+    rule_of_2007_by_steps(70, std::iter::repeat_n(70, steps), granule)
+}
+
+/// What the rule of 2007 copies above 32 KiB when a block grows from `first` bytes by `steps`, reckoned from the rule's
+/// words: capacity is the size rounded up to the granule; a block whose capacity changes is copied, the smaller of old
+/// capacity and new size.
+fn rule_of_2007_by_steps(first: u64, steps: impl IntoIterator<Item = u64>, granule: u64) -> u64 {
     let capacity = |n: u64| n.div_ceil(granule) * granule;
     let mut copied = 0;
-    let mut old = 70;
-    while old < size {
-        let new = old + 70;
+    let mut old = first;
+    for step in steps {
+        let new = old + step;
         if old > 32 << 10 && capacity(new) != capacity(old) {
             copied += capacity(old).min(new);
         }
@@ -69,6 +77,51 @@ fn the_rule_of_2007_copies_what_it_says_to_the_byte() {
             "{} {size}",
             record.arm
         );
+    }
+}
+
+#[test]
+fn a_directory_costs_the_sum_over_its_files_with_pymalloc_and_without() {
+    const FILES: usize = 3;
+    const SIZE: u64 = 1 << 20;
+    let mut texts = Corpus::Text.texts(1);
+    let mut text = vec![0; SIZE as usize];
+    let mut lengths = Vec::new();
+    let by_file = [(); FILES].map(|()| {
+        texts.fill_next(&mut text);
+        lines::split(&text, &mut lengths).expect("small");
+        let mut lengths = lengths.iter().copied().map(u64::from);
+        // A bytes object has 33 bytes beside its contents.
+        let first = 33 + lengths.next().expect("a line");
+        rule_of_2007_by_steps(first, lengths, 4096)
+    });
+    let expected: u64 = by_file.iter().sum();
+    let closed_form = (FILES as u64 * SIZE * SIZE / 8192) as f64;
+    assert!(
+        (expected as f64 / closed_form - 1.0).abs() < 0.01,
+        "{expected}"
+    );
+
+    let mut arms = "\"tcmalloc-2007\"".to_owned();
+    if !obmalloc_missing() {
+        for arm in ["obmalloc-eager", "obmalloc-classic", "obmalloc"] {
+            arms.push_str(&format!(", \"{arm}:backing=tcmalloc-2007\""));
+        }
+    }
+    let params =
+        "mode = [\"concat\", \"concat-lines\"], corpus = \"text\", files = \"3\", size = \"1MiB\"";
+    for record in census("walker", params, &arms) {
+        let which = format!("{} {}", record.arm, record.params["mode"]);
+        assert_eq!(metric(&record, "rule_copied_bytes"), expected, "{which}");
+        assert_eq!(metric(&record, "rule_entries"), FILES as u64, "{which}");
+        // Each file of its own, too: what else moved is small.
+        for (row, of_rule) in record.files.iter().zip(by_file) {
+            let moved = row.moved_bytes.expect("census");
+            assert!(
+                moved.abs_diff(of_rule) < 200_000,
+                "{which}: {moved} against {of_rule}"
+            );
+        }
     }
 }
 
@@ -142,6 +195,8 @@ fn each_mode_makes_the_calls_that_its_description_says() {
     };
     // 4096 lines of 256 bytes.
     assert_eq!(calls("concat"), [1, 4095, 1]);
+    // Each line a string of its own, and the first of them the one that grows.
+    assert_eq!(calls("concat-lines"), [4096, 4095, 4096]);
     // Doubling from the first line: 256 bytes to 1 MiB in 12 steps.
     assert_eq!(calls("vec2x"), [1, 12, 1]);
     // 8 KiB to 512 KiB in 6 doublings, one step of 512 KiB; it fits exactly, so nothing is cut off at the end.
@@ -167,8 +222,12 @@ fn every_arm_decides_and_keeps_the_same() {
         ),
         (
             "walker",
-            "mode = [\"concat\", \"concat-copy\", \"list\", \"vec2x\", \"chunks\", \"join\"], \
+            "mode = [\"concat\", \"concat-lines\", \"concat-copy\", \"list\", \"vec2x\", \"chunks\", \"join\"], \
              corpus = [\"text\", \"nl64k\", \"none\"], size = \"200000\"",
+        ),
+        (
+            "walker",
+            "mode = [\"concat-lines\", \"list\"], corpus = \"text\", size = \"50000\", files = \"4\"",
         ),
         (
             "pairs",

@@ -5,8 +5,9 @@
 
 mod common;
 
-use common::{definition, err, heaplab, out, said};
+use common::{definition, err, heaplab, out, said, spec};
 use heaplab::arms::ARMS;
+use heaplab::bench;
 use heaplab::claims::{self, AsRun, Finding};
 use heaplab::definitions::BUILT_IN;
 use heaplab::experiment::Experiment;
@@ -14,6 +15,7 @@ use heaplab::metric;
 use heaplab::plan::{self, Options};
 use heaplab::report::{Report, csv, json};
 use heaplab::summary::{ChecksumMismatch, Summary};
+use heaplab::trial::{ServeAnswer, ServeRequest};
 use heaplab::workloads::WORKLOADS;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -284,6 +286,8 @@ fn every_key_of_an_experiment() {
     let levels = [
         "nonsense = 1",
         "[[grid]]\nnonsense = 1",
+        "[[grid]]\n[grid.layout]\nnonsense = 1",
+        "[[grid]]\n[grid.layout]\n[[grid.layout.row]]\nnonsense = 1",
         "[[claim]]\nnonsense = 1",
         "[[claim]]\n[[claim.check]]\nnonsense = 1",
     ];
@@ -453,6 +457,49 @@ fn every_field_of_every_file() {
             first_column(&table(&section(&document, "The folder of a run"), "file")).contains(file),
             "{file}"
         );
+    }
+}
+
+#[test]
+fn every_field_of_serving() {
+    let serving = section(&text("docs/format.md"), "Serving");
+    let request = ServeRequest {
+        iterations: 1,
+        trial: spec("system", "growth", &[]),
+    };
+    let answer = ServeAnswer::default();
+    for (file, value) in [
+        ("request", serde_json::to_value(request)),
+        ("answer", serde_json::to_value(answer)),
+    ] {
+        let value = value.expect("JSON");
+        let fields = value.as_object().expect("an object").keys().cloned();
+        let documented = first_column(&table(&serving, file));
+        same(file, &documented, &fields.collect());
+    }
+}
+
+#[test]
+fn every_group_of_the_bench() {
+    let rows = table(&section(&text("README.md"), "cargo bench"), "group");
+    let family = |name: &str| name.split('/').next().unwrap_or_default().to_owned();
+    let documented: BTreeMap<String, String> = rows
+        .iter()
+        .map(|row| (family(row[0].trim_matches('`')), row[1].clone()))
+        .collect();
+    let groups = bench::groups().expect("they are sound");
+    let families = groups.iter().map(|group| family(&group.name));
+    let named = documented.keys().cloned().collect();
+    same("groups of cargo bench", &named, &families.collect());
+    for group in &groups {
+        let (family, rest) = group.name.split_once('/').expect("two parts");
+        let one = match family {
+            "growth" => rest,
+            "pairs" => rest.rsplit('-').next().expect("a count"),
+            _ => continue,
+        };
+        let row = &documented[family];
+        assert!(row.contains(one), "README.md, cargo bench: {one} in {row}");
     }
 }
 

@@ -56,7 +56,15 @@ fn tree() -> TempDir {
 #[test]
 fn regular_files_are_read_and_the_rest_is_counted_by_reason() {
     let dir = tree();
-    for mode in ["concat", "concat-copy", "list", "vec2x", "chunks", "join"] {
+    for mode in [
+        "concat",
+        "concat-lines",
+        "concat-copy",
+        "list",
+        "vec2x",
+        "chunks",
+        "join",
+    ] {
         let records = walk(
             dir.path(),
             mode,
@@ -222,6 +230,85 @@ fn a_file_over_its_time_limit_is_given_up_and_the_walk_goes_on() {
     assert!(
         record.files[0].reached_bytes > 0 && record.files[0].reached_bytes < record.files[0].bytes
     );
+}
+
+#[test]
+fn a_made_directory_is_walked_as_a_real_one() {
+    let made = |files: &str, seed: &str, arms: &str| {
+        let params = format!("mode = \"concat-lines\", corpus = \"text\", size = \"64KiB\"{files}");
+        let text = definition("walker", &params, arms, "\"census\"", "");
+        let ran = Ran::new(&text, &["--seed", seed]);
+        assert_eq!(ran.output.status.code(), Some(0), "{}", err(&ran.output));
+        ran.records()
+    };
+    let records = made(", files = \"3\"", "1", "\"system\", \"jemalloc\", \"null\"");
+    for record in &records {
+        assert_eq!(record.outcome, Outcome::Ok, "{}", record.arm);
+        let paths: Vec<&str> = record.files.iter().map(|row| row.path.as_str()).collect();
+        assert_eq!(paths, ["corpus:text/1", "corpus:text/2", "corpus:text/3"]);
+        for row in &record.files {
+            assert_eq!(
+                (row.bytes, row.reached_bytes, row.ended.as_str()),
+                (65_536, 65_536, "ok")
+            );
+        }
+        let sum =
+            |of: fn(&heaplab::trial::FileRow) -> u64| record.files.iter().map(of).sum::<u64>();
+        assert_eq!(sum(|row| row.lines), metric(record, "ops"));
+        assert_eq!(
+            sum(|row| row.moved_bytes.expect("census")),
+            metric(record, "moved_bytes")
+        );
+        assert_eq!(metric(record, "appended_bytes"), 3 * 65_536);
+        // Everything is dropped before the next: a file, its header and two lines at most.
+        assert!(metric(record, "peak_live_bytes") < 65_536 + 33 + 2 * (33 + 120));
+        assert_eq!(record.checksum_ops, records[0].checksum_ops);
+        assert_eq!(record.input_hash, records[0].input_hash);
+    }
+    let lines: Vec<u64> = records[0].files.iter().map(|row| row.lines).collect();
+    assert!(
+        lines[0] != lines[1] || lines[1] != lines[2],
+        "each another text: {lines:?}"
+    );
+    let hash = |files: &str, seed: &str| made(files, seed, "\"system\"")[0].input_hash.clone();
+    assert_eq!(hash(", files = \"3\"", "1"), records[0].input_hash);
+    assert_ne!(hash(", files = \"3\"", "2"), records[0].input_hash);
+    // One file of a directory is the text that stands alone.
+    assert_eq!(hash(", files = \"1\"", "1"), hash("", "1"));
+    assert_ne!(hash(", files = \"2\"", "1"), hash("", "1"));
+}
+
+#[test]
+fn a_made_file_over_its_time_limit_does_not_end_the_walk() {
+    let params = "mode = \"concat\", corpus = \"nl256\", size = \"64KiB\", files = \"2\", file-limit = \"20ms\"";
+    let text = definition(
+        "walker",
+        params,
+        "\"faulty-slow\"",
+        "\"census\"",
+        "timeout = \"20s\"",
+    );
+    let record = Ran::new(&text, &[]).record();
+    assert_eq!(record.outcome, Outcome::TimedOut { after_ms: 20 });
+    let ended: Vec<&str> = record.files.iter().map(|row| row.ended.as_str()).collect();
+    assert_eq!(ended, ["timed-out", "timed-out"]);
+    assert_eq!(record.skipped.get("over-time-limit"), Some(&2));
+}
+
+#[test]
+fn a_made_directory_too_large_for_the_machine_is_unavailable_with_the_estimate() {
+    // What never frees would keep every copy of every prefix of every file.
+    let params = "mode = \"concat-lines\", corpus = \"text\", size = \"1GiB\", files = \"3\"";
+    let text = definition("walker", params, "\"bump\"", "\"census\"", "");
+    let ran = Ran::new(&text, &[]);
+    assert_eq!(ran.output.status.code(), Some(3), "{}", err(&ran.output));
+    match ran.record().outcome {
+        Outcome::Unavailable { why } => assert!(
+            why.contains("needs about") && why.contains("TiB by estimate"),
+            "{why}"
+        ),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]

@@ -33,6 +33,13 @@ fn file_name(path: &Path) -> String {
         .into_owned()
 }
 
+/// The last name of a list as the loader takes it. The harness puts in one library, whose name holds no colon; valgrind puts
+/// its own in front of it.
+fn last_of(list: &OsStr) -> PathBuf {
+    let last = list.as_bytes().rsplit(|byte| *byte == b':').next();
+    PathBuf::from(OsStr::from_bytes(last.unwrap_or_default()))
+}
+
 /// The file that holds what `name` means in this process.
 fn home_of(name: &CStr) -> Option<PathBuf> {
     let mut found = MaybeUninit::<libc::Dl_info>::uninit();
@@ -55,7 +62,7 @@ impl Loaded {
     /// Why there is no such file, in words.
     pub(crate) fn preloaded() -> Result<Loaded, String> {
         let path = std::env::var_os(VARIABLE)
-            .map(PathBuf::from)
+            .map(|list| last_of(&list))
             .ok_or("this arm is written name=path.so: the library is put in by LD_PRELOAD")?;
         let name = file_name(&path);
         let unreadable = || format!("{name} cannot be read any more");

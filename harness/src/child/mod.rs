@@ -3,10 +3,11 @@
 //! A child is a binary of a few lines: the private Rust heap as `#[global_allocator]` and a call of [`main`] with the
 //! type of its heap. `--version` prints the receipt; [`suite`] tells of two further questions; without arguments a [`TrialSpec`] is read from standard input and
 //! a [`ChildReport`] written to standard output, both a line of JSON. Under the memory protocol standard input also
-//! carries the exchanges of [`phases`].
+//! carries the exchanges of [`phases`]. With `serve ARM` it answers request after request, see [`serve`].
 
 pub mod own_heap;
 pub mod phases;
+pub mod serve;
 pub mod session;
 pub mod suite;
 
@@ -34,6 +35,7 @@ pub struct Held {
     arm: &'static str,
     trial: fn(&TrialSpec) -> ChildReport,
     version: fn(&str) -> ExitCode,
+    serve: fn(&str) -> ExitCode,
     suite: suite::Ask,
 }
 
@@ -44,6 +46,7 @@ impl Held {
             arm,
             trial: run_trial::<A>,
             version: version::<A>,
+            serve: serve::main::<A>,
             suite: suite::ask::<A>,
         }
     }
@@ -67,6 +70,10 @@ pub fn main(arms: &[Held]) -> ExitCode {
                 Err(why) => refuse(&why),
             }
         }
+        [serve::COMMAND, name] => match held(name) {
+            Some(held) => (held.serve)(name),
+            None => refuse(&format!("this child does not hold the arm {name}")),
+        },
         ["--version"] if !arms.is_empty() => (arms[0].version)(arms[0].arm),
         ["--version", name] => match held(name) {
             Some(held) => (held.version)(name),
@@ -81,7 +88,7 @@ pub fn main(arms: &[Held]) -> ExitCode {
         }
         _ => refuse(
             "a child of heaplab: takes a trial as JSON on standard input, or an inquiry with --suite or --behaviour, or \
-             --version [ARM]; use `heaplab`",
+              --version [ARM], or serve ARM; use `heaplab`",
         ),
     }
 }

@@ -1,10 +1,11 @@
-//! The child's own Rust heap: a bump allocator over mmap, so that nothing of the child's own touches the heap under
+//! The child's own Rust heap: a small allocator over mmap, so that nothing of the child's own touches the heap under
 //! test, the C library's included.
 //!
-//! Invariant PRIVATE: every byte it hands out lies in a mapping that it made itself. Pages are populated when they
-//! are mapped, so that tables built before the measured region fault nothing inside it. Small blocks are given back
-//! only if they are the last one handed out; large ones have a mapping of their own and are unmapped. A child lives
-//! for one trial, so what is not given back does not matter.
+//! Invariant PRIVATE: every byte it hands out lies in a mapping that it made itself, and a block on a free list is one
+//! of that list's class that was given back. Pages are populated when they are mapped, so that tables built before the
+//! measured region fault nothing inside it. Small blocks are rounded up to a power of two and used again by the next of
+//! their class, so that a child that serves thousands of iterations does not grow; large ones have a mapping of their
+//! own and are unmapped.
 
 use crate::probe::mapping::mapped_len;
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap_anonymous, mremap, munmap};
@@ -18,6 +19,10 @@ const CHUNK: usize = 1 << 20;
 /// Blocks from this size on have their own mapping.
 const LARGE: usize = 256 << 10;
 const OS_PAGE: usize = 4096;
+/// Smallest class of small blocks, which has room for the link of a free list.
+const SMALLEST: usize = 16;
+/// Classes of small blocks: the powers of two from [`SMALLEST`] to [`LARGE`].
+const CLASSES: usize = (LARGE / SMALLEST).ilog2() as usize + 1;
 
 /// Bytes of all mappings of the child's own heap.
 static MAPPED: AtomicU64 = AtomicU64::new(0);
@@ -28,18 +33,22 @@ pub fn held_bytes() -> u64 {
     MAPPED.load(Ordering::Relaxed)
 }
 
-struct Chunk {
+struct Small {
+    /// The next byte of the chunk that was never handed out.
     next: usize,
+    /// The chunk's end.
     end: usize,
+    /// First block given back of each class; each holds the address of the next, null ends it.
+    free: [*mut u8; CLASSES],
 }
 
 /// The allocator; one static of it per child, as `#[global_allocator]`.
 pub struct OwnHeap {
     locked: AtomicBool,
-    chunk: UnsafeCell<Chunk>,
+    small: UnsafeCell<Small>,
 }
 
-// SAFETY: invariant LOCKED: `chunk` is read and written only between `lock` and `unlock`.
+// SAFETY: invariant LOCKED: `small` is read and written only between `lock` and `unlock`.
 unsafe impl Sync for OwnHeap {}
 
 impl OwnHeap {
@@ -48,11 +57,15 @@ impl OwnHeap {
     pub const fn new() -> Self {
         OwnHeap {
             locked: AtomicBool::new(false),
-            chunk: UnsafeCell::new(Chunk { next: 0, end: 0 }),
+            small: UnsafeCell::new(Small {
+                next: 0,
+                end: 0,
+                free: [ptr::null_mut(); CLASSES],
+            }),
         }
     }
 
-    fn with_chunk<T>(&self, f: impl FnOnce(&mut Chunk) -> T) -> T {
+    fn with_small<T>(&self, f: impl FnOnce(&mut Small) -> T) -> T {
         while self
             .locked
             .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
@@ -61,7 +74,7 @@ impl OwnHeap {
             std::hint::spin_loop();
         }
         // SAFETY: LOCKED: we hold the lock until the store below, so this is the only reference.
-        let result = f(unsafe { &mut *self.chunk.get() });
+        let result = f(unsafe { &mut *self.small.get() });
         self.locked.store(false, Ordering::Release);
         result
     }
@@ -115,8 +128,14 @@ fn is_large(layout: Layout) -> bool {
     layout.size() >= LARGE
 }
 
-// SAFETY: PRIVATE: blocks lie in mappings of our own, do not overlap (the bump pointer only rises past what was
-// handed out, and falls only to the start of the last block when that is given back) and are aligned by rounding up.
+/// The number of a small block's class. A block is aligned to its class, up to an OS page.
+fn class(layout: Layout) -> usize {
+    let bytes = layout.size().max(layout.align()).max(SMALLEST);
+    (bytes.next_power_of_two() / SMALLEST).ilog2() as usize
+}
+
+// SAFETY: PRIVATE: blocks lie in mappings of our own, do not overlap (a small one is fresh from above all that was ever
+// handed out, or was given back) and are aligned to their class, which is no less than the alignment asked for.
 unsafe impl GlobalAlloc for OwnHeap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.align() > OS_PAGE {
@@ -125,17 +144,25 @@ unsafe impl GlobalAlloc for OwnHeap {
         if is_large(layout) {
             return map(mapped_len(layout.size()));
         }
-        self.with_chunk(|chunk| {
-            let mut at = chunk.next.next_multiple_of(layout.align());
-            if chunk.next == 0 || at + layout.size() > chunk.end {
+        let class = class(layout);
+        self.with_small(|small| {
+            let free = small.free[class];
+            if !free.is_null() {
+                // SAFETY: PRIVATE: a block on a free list, whose first bytes `dealloc` has made the link.
+                small.free[class] = unsafe { free.cast::<*mut u8>().read() };
+                return free;
+            }
+            let bytes = SMALLEST << class;
+            let mut at = small.next.next_multiple_of(bytes.min(OS_PAGE));
+            if small.next == 0 || at + bytes > small.end {
                 let fresh = map(CHUNK);
                 if fresh.is_null() {
                     return fresh;
                 }
                 at = fresh.expose_provenance();
-                chunk.end = at + CHUNK;
+                small.end = at + CHUNK;
             }
-            chunk.next = at + layout.size();
+            small.next = at + bytes;
             ptr::with_exposed_provenance_mut(at)
         })
     }
@@ -149,10 +176,12 @@ unsafe impl GlobalAlloc for OwnHeap {
             }
             return;
         }
-        self.with_chunk(|chunk| {
-            if p.addr() + layout.size() == chunk.next {
-                chunk.next = p.addr();
-            }
+        let class = class(layout);
+        self.with_small(|small| {
+            // SAFETY: PRIVATE: a whole block of its class, so aligned and large enough for the link, and the caller is
+            // done with it.
+            unsafe { p.cast::<*mut u8>().write(small.free[class]) };
+            small.free[class] = p;
         });
     }
 
@@ -162,6 +191,9 @@ unsafe impl GlobalAlloc for OwnHeap {
         if is_large(layout) && is_large(new) {
             // SAFETY: PRIVATE: a whole mapping of ours; the caller uses only the returned address afterwards.
             return unsafe { remap(p, mapped_len(layout.size()), mapped_len(new_size)) };
+        }
+        if !is_large(layout) && !is_large(new) && class(layout) == class(new) {
+            return p;
         }
         // SAFETY: `new` is a valid layout; the old block holds `layout.size()` bytes and the new one `new_size`; they
         // are distinct blocks of this heap.
@@ -185,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn small_blocks_are_aligned_distinct_and_the_last_comes_back() {
+    fn small_blocks_are_aligned_distinct_and_used_again() {
         let heap = OwnHeap::new();
         // SAFETY: layouts of non-zero size; blocks are given back once, with their own layout.
         unsafe {
@@ -213,6 +245,25 @@ mod tests {
             }
             heap.dealloc(p, layout(size, 8));
         }
+    }
+
+    #[test]
+    fn what_is_given_back_is_used_again_whatever_the_order() {
+        let heap = OwnHeap::new();
+        let sizes = [1, 24, 100, 4096, 70_000, 200_000];
+        let mut places = std::collections::BTreeSet::new();
+        for round in 0..1000 {
+            // SAFETY: as above.
+            unsafe {
+                let blocks = sizes.map(|size| heap.alloc(layout(size, 8)));
+                places.extend(blocks.map(|block| block.addr()));
+                for i in 0..sizes.len() {
+                    let i = (i + round) % sizes.len();
+                    heap.dealloc(blocks[i], layout(sizes[i], 8));
+                }
+            }
+        }
+        assert_eq!(places.len(), sizes.len());
     }
 
     #[test]

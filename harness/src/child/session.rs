@@ -105,6 +105,8 @@ pub struct Session {
     totals: Totals,
     /// The heap keeps contents, so they can be checked.
     contents: bool,
+    /// What the work begins with is kept for the next time.
+    keep: bool,
     /// Bracket regions by marker system calls, for the trace.
     marked: bool,
     /// Who is told of phases; nobody but under the memory protocol.
@@ -142,6 +144,7 @@ impl Session {
             found: Found::default(),
             totals: Totals::default(),
             contents,
+            keep: false,
             marked,
             phases,
             limit_ns: limit_ms.saturating_mul(MS),
@@ -151,6 +154,23 @@ impl Session {
             file_from_ns: 0,
             begun: Begun::default(),
         }
+    }
+
+    /// The same, under which a workload leaves what it begins with for the next time that it is run: for a child that
+    /// serves. Contents are not read back.
+    #[must_use]
+    pub fn keeping(self) -> Self {
+        Session {
+            keep: true,
+            contents: false,
+            ..self
+        }
+    }
+
+    /// Whether a workload should leave what it begins with where it is: live blocks that are not part of the measured
+    /// region and would cost more than it.
+    pub fn keep(&self) -> bool {
+        self.keep
     }
 
     /// The clock runs from here. Whatever costs a system call comes before the markers and the clock.

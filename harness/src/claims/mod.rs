@@ -3,7 +3,8 @@
 //! A claim holds if all of its checks hold. A check is asked of every cell that it speaks of; each answer is kept with
 //! the value it rests on. Three answers: **reproduced**, **not reproduced**, and **not decidable** with the reason, which
 //! is what a missing cell, an arm that is not here, a metric that could not be had or too wide an interval give.
-//! Nothing missing ever counts as agreement.
+//! Nothing missing ever counts as agreement. A claim that nothing here can decide says so in its definition, with the
+//! reason: it is listed, and neither passes nor fails.
 //!
 //! What a trial that did not finish still says:
 //! - stopped at its time limit, its counts are lower bounds: enough for a `min`, and for a `max` that is exceeded
@@ -284,7 +285,10 @@ pub fn evaluate(experiment: &Experiment, summary: &Summary, run: &AsRun) -> Vec<
 }
 
 fn conclude(claim: &Claim, checks: Vec<CheckResult>) -> ClaimResult {
-    let result = Finding::all(checks.iter().map(|check| &check.result));
+    let result = match &claim.not_decidable {
+        Some(why) => Finding::NotDecidable { why: why.clone() },
+        None => Finding::all(checks.iter().map(|check| &check.result)),
+    };
     let as_expected = match result {
         Finding::Reproduced => claim.expected,
         Finding::NotReproduced => !claim.expected,

@@ -126,6 +126,18 @@ fn counts_with(arm: &str, size: &str, outcome: Outcome) -> Vec<TrialRecord> {
     records
 }
 
+#[test]
+fn what_cannot_be_decided_neither_passes_nor_fails() {
+    let mut experiment = experiment(&format!("{VALUE}arms = [\"slow\"]\nmin = 1"), "");
+    experiment.claims[0].checks.clear();
+    experiment.claims[0].not_decidable = Some("the disk is\u{7} gone".to_owned());
+    let run = AsRun::as_defined(&experiment, false);
+    let claim = &evaluate(&experiment, &Summary::new(&counts()), &run)[0];
+    assert_eq!(claim.answer(), "not decidable: the disk is\\u{7} gone");
+    assert!(!claim.as_expected && !claim.contradicted(), "{claim:?}");
+    assert_eq!(claim.checks, []);
+}
+
 const VALUE: &str = r#"
 kind = "value"
 grid = "counts"

@@ -1,7 +1,8 @@
 //! Seeded text: four kinds that differ in where the newlines are and in nothing else.
 //!
 //! The characters come from one stream of the generator and the lengths of lines from another, so all kinds of one
-//! seed hold the same characters between their newlines, and a short text is the beginning of a longer one.
+//! seed hold the same characters between their newlines, and a short text is the beginning of a longer one. A
+//! directory of texts takes its two streams for each file from further on in the same generator.
 
 use rand::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -42,12 +43,48 @@ impl Corpus {
 
     /// Fills `out` with the beginning of this kind's endless text for `seed`; the last line is cut where `out` ends.
     pub fn fill(self, seed: u64, out: &mut [u8]) {
-        let mut characters = Xoshiro256PlusPlus::seed_from_u64(seed);
+        self.texts(seed).fill_next(out);
+    }
+
+    /// The endless texts of a directory for `seed`, each another; the first is that of [`Corpus::fill`].
+    pub fn texts(self, seed: u64) -> Texts {
+        Texts {
+            kind: self,
+            next: Xoshiro256PlusPlus::seed_from_u64(seed),
+        }
+    }
+
+    /// The most lines that `bytes` of this kind can have, one that is cut at the end included.
+    pub fn most_lines(self, bytes: usize) -> usize {
+        let shortest = match self {
+            Corpus::Text => SHORTEST_LINE,
+            Corpus::Nl256 => 256,
+            Corpus::Nl64k => 65_536,
+            Corpus::Unbroken => return bytes.min(1),
+        };
+        bytes.div_ceil(shortest)
+    }
+}
+
+/// The texts of a directory, one after the other.
+#[derive(Debug, Clone)]
+pub struct Texts {
+    kind: Corpus,
+    /// Where the characters of the next text begin.
+    next: Xoshiro256PlusPlus,
+}
+
+impl Texts {
+    /// Fills `out` with the beginning of the next text.
+    pub fn fill_next(&mut self, out: &mut [u8]) {
+        let mut characters = self.next.clone();
+        // 2^192 draws ahead: no stream of one text meets one of another.
+        self.next.long_jump();
         let mut lengths = characters.clone();
         // 2^128 draws ahead: the two streams never meet.
         lengths.jump();
         fill_characters(&mut characters, out);
-        match self {
+        match self.kind {
             Corpus::Text => {
                 let mut end = line_length(&mut lengths);
                 while end <= out.len() {
@@ -171,6 +208,42 @@ mod tests {
                 0, 1, 7, 8, 9, 255, 256, 257, 65_535, 65_536, 65_537, 199_999,
             ] {
                 assert_eq!(text(kind, 3, len), long[..len], "{kind}, {len} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn the_texts_of_a_directory_differ_and_follow_from_the_seed() {
+        const LEN: usize = 100_000;
+        for kind in Corpus::ALL {
+            let directory = |seed| {
+                let mut texts = kind.texts(seed);
+                [(); 4].map(|()| {
+                    let mut out = vec![0; LEN];
+                    texts.fill_next(&mut out);
+                    out
+                })
+            };
+            let files = directory(9);
+            assert_eq!(files, directory(9), "{kind}");
+            assert_eq!(files[0], text(kind, 9, LEN), "{kind}");
+            for (i, file) in files.iter().enumerate() {
+                assert!(!files[..i].contains(file), "{kind}: file {i}");
+                assert!(!directory(10).contains(file), "{kind}: file {i}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_text_has_more_lines_than_it_can() {
+        for kind in Corpus::ALL {
+            for len in [0, 1, 20, 256, 65_536, 65_537, 300_000] {
+                let lines = lines::count(&text(kind, 3, len));
+                let most = kind.most_lines(len);
+                assert!(lines <= most, "{kind}, {len} bytes: {lines} of {most}");
+                if kind != Corpus::Text {
+                    assert_eq!(lines, most, "{kind}, {len} bytes");
+                }
             }
         }
     }

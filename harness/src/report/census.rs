@@ -6,6 +6,10 @@ use crate::size::{self, three_digits};
 use crate::summary::{Cell, CellState};
 use crate::trial::Outcome;
 
+/// The note on counts that are upper bounds.
+pub(super) const BOUNDED: &str =
+    "<=: all moves are taken for copies here, because moves by mremap could not be told apart.";
+
 pub(super) fn table(view: &View<'_>) -> Table {
     let mut header = vec![view.row_head()];
     header.extend(view.arms.iter().map(|arm| (*arm).to_owned()));
@@ -28,7 +32,7 @@ pub(super) fn table(view: &View<'_>) -> Table {
             .to_owned(),
     ];
     if bounded {
-        notes.push("<=: all moves are taken for copies here, because moves by mremap could not be told apart.".to_owned());
+        notes.push(BOUNDED.to_owned());
     }
     notes.extend(view.absences());
     notes.extend(view.notes_on_arms());
@@ -61,7 +65,7 @@ pub(super) fn copied_per_byte(get: impl Fn(&str) -> Option<u64>) -> Option<Resul
 }
 
 /// What a cell shows.
-fn text(view: &View<'_>, cell: &Cell, bounded: &mut bool) -> String {
+pub(super) fn text(view: &View<'_>, cell: &Cell, bounded: &mut bool) -> String {
     match &cell.state {
         CellState::Ok => {
             let get = |name: &str| cell.metrics.get(name).map(|metric| metric.median as u64);

@@ -12,6 +12,7 @@ mod census;
 mod exponents;
 mod files;
 mod findings;
+mod layout;
 mod memory;
 mod per_step;
 mod receipts;
@@ -123,7 +124,8 @@ impl<'r> Report<'r> {
     }
 
     /// The tables of measurements: for each grid that was run the census, the exponents where sizes vary, the
-    /// instructions where they were counted, the memory, the times. What must not be compared is not: in its place stands who differs, and how.
+    /// instructions where they were counted, the memory, the times, the layout where it has one. What must not be
+    /// compared is not: in its place stands who differs, and how.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables = Vec::new();
         let mut files = self.files.clone();
@@ -162,6 +164,8 @@ impl<'r> Report<'r> {
                     }
                 }
             }
+            let laid_out = grid.layout.as_ref();
+            tables.extend(laid_out.and_then(|layout| layout::table(self, grid, layout)));
         }
         tables.extend(files);
         tables.into_iter().map(|table| self.shown(table)).collect()
@@ -283,7 +287,7 @@ impl<'v> View<'v> {
         })
     }
 
-    fn cell(&self, arm: &'v str, point: &'v Params) -> Option<&'v Cell> {
+    fn cell(&self, arm: &str, point: &Params) -> Option<&'v Cell> {
         let summary = self.report.summary;
         summary
             .find(&self.grid.name, self.protocol, arm, point)
@@ -408,7 +412,12 @@ impl<'v> View<'v> {
             let receipt = receipts.get(*arm);
             if let Some(note) = Arm::parse(arm).ok().and_then(|arm| arm.note()) {
                 let told = receipt.map(|r| format!(" Its receipt: {} {}.", r.allocator, r.version));
-                notes.push(format!("{note}.{}", told.unwrap_or_default()));
+                // A note on what an arm works over does not begin with the arm's own name.
+                let whose = match note.starts_with(arm) {
+                    true => String::new(),
+                    false => format!("{arm}: "),
+                };
+                notes.push(format!("{whose}{note}.{}", told.unwrap_or_default()));
             }
             if receipt.is_some_and(metric::sampling_on) {
                 notes.push(format!(

@@ -657,3 +657,166 @@ fn different_huge_pages_are_no_table() {
     assert_eq!(table.rows[0], ["bump", "on (machine: always)"]);
     assert!(table.notes[0].contains("not compared"), "{:?}", table.notes);
 }
+
+const LAYOUT: &str = r#"
+id = "e"
+title = "For tests"
+analysis = "None."
+[[grid]]
+name = "both"
+workload = "walker"
+params = { corpus = "text", size = "1MiB" }
+arms = ["system", "tcmalloc-2007", "obmalloc", "obmalloc:backing=tcmalloc-2007"]
+protocols = ["time", "census"]
+[grid.layout]
+title = "with objects and without"
+columns = ["malloc", "model"]
+than = "obmalloc"
+notes = ["By definition."]
+[[grid.layout.row]]
+name = "on"
+arms = ["obmalloc", "obmalloc:backing=tcmalloc-2007"]
+[[grid.layout.row]]
+name = "off"
+arms = ["system", "tcmalloc-2007"]
+[[grid.layout.row]]
+name = "then"
+quoted = ["0:08", ""]
+"#;
+
+/// Each arm of the layout: its time in milliseconds, or a limit that it ran into, and its copies for each byte.
+fn laid_out(backed: Result<u64, u64>) -> Vec<TrialRecord> {
+    let arms = [
+        ("system", Ok(200), 1),
+        ("system#2", Ok(201), 1),
+        ("tcmalloc-2007", Ok(4000), 128),
+        ("obmalloc", Ok(100), 1),
+        ("obmalloc:backing=tcmalloc-2007", backed, 128),
+    ];
+    let given = |trial: Trial| trial.param("corpus", "text").param("size", "1MiB");
+    let mut records = Vec::new();
+    for (arm, time, copies) in arms {
+        let census = given(Trial::census("both", arm)).metric("appended_bytes", 1 << 20);
+        records.push(census.metric("copied_bytes", copies << 20).ok());
+        for block in 0..6 {
+            let trial = given(Trial::time("both", arm, block));
+            records.push(match time {
+                Ok(ms) => trial.metric("wall_ns", ms * 1_000_000).ok(),
+                Err(after_ms) => trial.end(Outcome::TimedOut { after_ms }),
+            });
+        }
+    }
+    records
+}
+
+fn layouts(definition: &str, records: &[TrialRecord]) -> Vec<Table> {
+    let experiment = Experiment::parse(definition, "e.toml").expect("good");
+    let (summary, run) = (Summary::new(records), AsRun::as_defined(&experiment, false));
+    let mut tables = Report::new(&experiment, &summary, &run).tables();
+    tables.retain(|table| table.name == "e.both.layout");
+    tables
+}
+
+#[test]
+fn a_two_way_table_of_arms() {
+    let tables = layouts(LAYOUT, &laid_out(Ok(4100)));
+    let [table] = &tables[..] else {
+        panic!("{tables:?}")
+    };
+    assert_eq!(
+        table.title,
+        "both: with objects and without (walker, corpus=text size=1MiB)"
+    );
+    assert_eq!(table.header, ["", "malloc", "model"]);
+    assert_eq!(
+        table.rows[0],
+        [
+            "on",
+            "100 ms\n1\n1.00",
+            "4.10 s\n41.0 [41.0, 41.0] slower\n128"
+        ]
+    );
+    assert_eq!(
+        table.rows[1],
+        [
+            "off",
+            "200 ms\n2.00 [2.00, 2.00] slower\n1.00",
+            "4.00 s\n40.0 [40.0, 40.0] slower\n128"
+        ]
+    );
+    assert_eq!(table.rows[2], ["then", "\"0:08\"", "-"]);
+    let notes = table.notes.join("\n");
+    for said in [
+        "In each cell: the median wall time; that time as a multiple of obmalloc; bytes copied",
+        "By definition.",
+        "simultaneous over the cells",
+        "obmalloc:backing=tcmalloc-2007: tcmalloc-2007 is a MODEL",
+    ] {
+        assert!(notes.contains(said), "{said}: {notes}");
+    }
+    let experiment = Experiment::parse(LAYOUT, "e.toml").expect("good");
+    let records = laid_out(Ok(4100));
+    let (summary, run) = (
+        Summary::new(&records),
+        AsRun::as_defined(&experiment, false),
+    );
+    let report = Report::new(&experiment, &summary, &run);
+    let markdown = markdown::report(&report);
+    let row = "| on | 100 ms<br>1<br>1.00 | 4.10 s<br>41.0 \\[41.0, 41.0\\] slower<br>128 |";
+    assert!(markdown.contains(row), "{markdown}");
+    assert!(table::report(&report, None).contains("│ on   ┆ 100 ms "));
+    let json = json::report(&report).expect("serialises");
+    assert!(json.contains("\"e.both.layout\""), "{json}");
+}
+
+#[test]
+fn a_two_way_table_of_what_did_not_finish_or_was_not_run() {
+    let timed_out = layouts(LAYOUT, &laid_out(Err(60_000))).remove(0);
+    assert_eq!(timed_out.rows[0][2], "timed out\n>= 600 (timed out)\n128");
+    let mut counted = laid_out(Ok(4100));
+    counted.retain(|record| record.protocol == Protocol::Census && record.arm != "system");
+    let table = layouts(LAYOUT, &counted).remove(0);
+    assert_eq!(table.rows[0], ["on", "1.00", "128"]);
+    assert_eq!(table.rows[1], ["off", "-", "128"]);
+    assert!(table.notes[0].starts_with("In each cell: bytes copied"));
+    // Nothing to divide by: the times stand alone.
+    let mut alone = laid_out(Ok(4100));
+    alone.retain(|record| record.protocol == Protocol::Time && record.arm != "obmalloc");
+    let table = layouts(LAYOUT, &alone).remove(0);
+    assert_eq!(table.rows[0], ["on", "-", "4.10 s"]);
+    assert_eq!(layouts(LAYOUT, &[]), []);
+}
+
+#[test]
+fn a_two_way_table_has_a_row_for_each_point() {
+    let definition = LAYOUT.replace("size = \"1MiB\"", "size = [\"1MiB\", \"2MiB\"]");
+    let mut records = laid_out(Ok(4100));
+    let more: Vec<TrialRecord> = laid_out(Ok(8000))
+        .into_iter()
+        .map(|mut record| {
+            record.params.insert("size".to_owned(), "2MiB".to_owned());
+            record
+        })
+        .collect();
+    records.extend(more);
+    let table = layouts(&definition, &records).remove(0);
+    let labels: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(
+        labels,
+        ["on, 1MiB", "on, 2MiB", "off, 1MiB", "off, 2MiB", "then"]
+    );
+    assert!(table.rows[1][2].starts_with("8.00 s\n80.0"), "{table:?}");
+}
+
+#[test]
+fn different_huge_pages_are_no_two_way_table() {
+    let mut records = laid_out(Ok(4100));
+    for record in &mut records {
+        let child = if record.arm == "system" { "on" } else { "off" };
+        let facts = &mut record.receipt.get_or_insert_default().facts;
+        facts.insert("thp".to_owned(), child.to_owned());
+    }
+    let table = layouts(LAYOUT, &records).remove(0);
+    assert_eq!(table.header, ["arm", "transparent huge pages"]);
+    assert!(table.notes[0].contains("not compared"), "{table:?}");
+}

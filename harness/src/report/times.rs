@@ -105,7 +105,7 @@ fn baseline<'v>(view: &View<'v>) -> &'v str {
 }
 
 /// The noise floor of the run: all A/A pairs of all its cells.
-fn floor(summary: &Summary) -> Option<Floor> {
+pub(super) fn floor(summary: &Summary) -> Option<Floor> {
     let second_runs = summary
         .cells
         .iter()
@@ -125,7 +125,7 @@ fn floor(summary: &Summary) -> Option<Floor> {
 }
 
 /// Times of two cells, paired by block; `None` unless both finished.
-fn pairs(above: &Cell, below: &Cell) -> Option<Pairs> {
+pub(super) fn pairs(above: &Cell, below: &Cell) -> Option<Pairs> {
     let finished = |cell: &Cell| cell.state == CellState::Ok;
     if !finished(above) || !finished(below) {
         return None;
@@ -139,8 +139,8 @@ fn pairs(above: &Cell, below: &Cell) -> Option<Pairs> {
     Pairs::new(pairs).ok()
 }
 
-/// The baseline's own time.
-fn plain(cell: &Cell) -> String {
+/// A cell's own time.
+pub(super) fn plain(cell: &Cell) -> String {
     match (&cell.state, cell.metrics.get(METRIC)) {
         (CellState::Ok, Some(metric)) => size::approx_seconds(metric.median),
         (CellState::Ok, None) => "absent".to_owned(),
@@ -148,7 +148,7 @@ fn plain(cell: &Cell) -> String {
     }
 }
 
-fn shown(ratio: &Ratio, floor: Option<Floor>) -> String {
+pub(super) fn shown(ratio: &Ratio, floor: Option<Floor>) -> String {
     let estimate = three_digits(ratio.estimate);
     match (verdict(ratio, MARGIN, floor), ratio.interval) {
         (Verdict::NotDecidable { .. }, _) if ratio.blocks == 1 => format!("{estimate} (one trial)"),
@@ -166,7 +166,7 @@ fn shown(ratio: &Ratio, floor: Option<Floor>) -> String {
 }
 
 /// A cell that could not be paired: a time-out still gives a bound.
-fn unpaired(cell: &Cell, base: Option<&Cell>) -> String {
+pub(super) fn unpaired(cell: &Cell, base: Option<&Cell>) -> String {
     let median = base
         .filter(|base| base.state == CellState::Ok)
         .and_then(|base| base.metrics.get(METRIC))
@@ -184,7 +184,7 @@ fn unpaired(cell: &Cell, base: Option<&Cell>) -> String {
     }
 }
 
-fn statistics(ratios: &[Ratio], floor: Option<Floor>) -> Vec<String> {
+pub(super) fn statistics(ratios: &[Ratio], floor: Option<Floor>) -> Vec<String> {
     let fewest = ratios.iter().map(|ratio| ratio.blocks).min().unwrap_or(0);
     if fewest < MIN_BLOCKS {
         return vec![format!(

@@ -9,6 +9,7 @@ pub mod interrupt;
 pub mod memory;
 pub mod progress;
 pub mod receipt;
+pub mod serve;
 pub mod spawn;
 
 use crate::arms::{Arm, Home};
@@ -82,7 +83,8 @@ pub fn run(
         .filter(|t| !finished.contains(&t.trial))
         .cloned()
         .collect();
-    let mut progress = Progress::new(left.len());
+    let purpose = plan.verify.then_some("verify");
+    let mut progress = Progress::new(left.len()).with_purpose(purpose);
     for (i, trial) in left.iter().enumerate() {
         if interrupt::asked() {
             progress.finish();
@@ -244,15 +246,7 @@ impl<'p> Run<'p> {
     fn runnable(&self, trial: &PlannedTrial, arm: &Arm) -> Result<(), String> {
         startable(&arm.home(), self.place.children)?;
         let limit = trial.memory_limit.unwrap_or(u64::MAX);
-        let (needs, has) = (trial.footprint_bytes.min(limit), self.available_memory);
-        if needs as f64 > MEMORY_SHARE * has as f64 {
-            return Err(format!(
-                "needs about {} by estimate, above 60 % of the {} available: choose a smaller size",
-                size::approx_bytes(needs),
-                size::approx_bytes(has)
-            ));
-        }
-        Ok(())
+        affordable(trial.footprint_bytes.min(limit), self.available_memory)
     }
 
     fn measure(
@@ -451,6 +445,18 @@ impl<'p> Run<'p> {
         }
         Ok(())
     }
+}
+
+/// Whether an estimate of `needs` bytes fits into `has` bytes of available memory.
+fn affordable(needs: u64, has: u64) -> Result<(), String> {
+    if needs as f64 > MEMORY_SHARE * has as f64 {
+        return Err(format!(
+            "needs about {} by estimate, above 60 % of the {} available: choose a smaller size",
+            size::approx_bytes(needs),
+            size::approx_bytes(has)
+        ));
+    }
+    Ok(())
 }
 
 /// Adds what was seen of the child's memory, if the child came so far as to be measured.

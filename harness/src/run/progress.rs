@@ -18,6 +18,8 @@ pub struct Progress {
     bar: Option<ProgressBar>,
     total: usize,
     done: usize,
+    /// What the trials are for, if it is no protocol of theirs.
+    purpose: Option<&'static str>,
     took: HashMap<String, u64>,
 }
 
@@ -47,15 +49,22 @@ impl Progress {
             bar,
             total,
             done: 0,
+            purpose: None,
             took: HashMap::new(),
         }
+    }
+
+    /// With trials that are not for what their protocol says.
+    #[must_use]
+    pub fn with_purpose(self, purpose: Option<&'static str>) -> Progress {
+        Progress { purpose, ..self }
     }
 
     /// `trial` starts; `rest` are those from it on.
     pub fn starts(&self, trial: &PlannedTrial, rest: &[PlannedTrial]) {
         if let Some(bar) = &self.bar {
             bar.set_prefix(self.left(rest).map_or_else(|| "?".to_owned(), short));
-            bar.set_message(title(trial));
+            bar.set_message(self.title(trial));
             bar.tick();
         }
     }
@@ -76,7 +85,7 @@ impl Progress {
                     "[{}/{}{left}] {}: {} ({} ms)",
                     self.done,
                     self.total,
-                    title(trial),
+                    self.title(trial),
                     record.outcome.name(),
                     record.child_ms
                 ));
@@ -91,6 +100,17 @@ impl Progress {
         }
     }
 
+    fn title(&self, trial: &PlannedTrial) -> String {
+        let params: Vec<&str> = trial.params.values().map(String::as_str).collect();
+        format!(
+            "{} {} {} {}",
+            trial.grid,
+            params.join(" "),
+            trial.arm,
+            self.purpose.unwrap_or(trial.protocol.name())
+        )
+    }
+
     fn left(&self, rest: &[PlannedTrial]) -> Option<Duration> {
         let known: u64 = self.took.values().sum();
         let average = known.checked_div(self.took.len() as u64)?;
@@ -100,17 +120,6 @@ impl Progress {
             .sum();
         Some(Duration::from_millis(ms))
     }
-}
-
-fn title(trial: &PlannedTrial) -> String {
-    let params: Vec<&str> = trial.params.values().map(String::as_str).collect();
-    format!(
-        "{} {} {} {}",
-        trial.grid,
-        params.join(" "),
-        trial.arm,
-        trial.protocol.name()
-    )
 }
 
 fn short(time: Duration) -> String {

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// A report longer than this is garbage. (The largest real ones list some ten thousand files and moves.)
 const LONGEST_REPORT: usize = 256 << 20;
 /// What a child says on standard error is kept up to here.
-const LONGEST_COMPLAINT: usize = 64 << 10;
+pub(super) const LONGEST_COMPLAINT: usize = 64 << 10;
 /// A pipe that is still open so long after its child has ended is held by something else.
 const AFTER_THE_END: Duration = Duration::from_secs(1);
 
@@ -181,14 +181,7 @@ fn to_its_end<R: DeserializeOwned>(
 
 /// What a finished child's status and words amount to.
 fn read<R: DeserializeOwned>(status: ExitStatus, out: &[u8], err: &[u8]) -> Ended<R> {
-    let said = String::from_utf8_lossy(err);
-    let complaint = said
-        .lines()
-        .rev()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or("")
-        .trim()
-        .to_owned();
+    let complaint = last_line(err);
     if let Some(signal) = status.signal() {
         return Ended::Killed(signal, complaint);
     }
@@ -207,15 +200,24 @@ fn read<R: DeserializeOwned>(status: ExitStatus, out: &[u8], err: &[u8]) -> Ende
     }
 }
 
+/// The last line with something in it: what a child died with.
+pub(super) fn last_line(err: &[u8]) -> String {
+    let said = String::from_utf8_lossy(err);
+    let mut lines = said.lines().rev();
+    let last = lines.find(|line| !line.trim().is_empty());
+    last.unwrap_or("").trim().to_owned()
+}
+
 /// What a child writes into one pipe, read by a thread of its own.
-struct Gathering {
+#[derive(Debug)]
+pub(super) struct Gathering {
     kept: Arc<Mutex<Vec<u8>>>,
     ended: Receiver<()>,
 }
 
 impl Gathering {
     /// Reads to the end, keeping the first `most` bytes: a child that prints without end must not fill our memory.
-    fn of(mut pipe: impl Read + Send + 'static, most: usize) -> Gathering {
+    pub(super) fn of(mut pipe: impl Read + Send + 'static, most: usize) -> Gathering {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let (told, ended) = mpsc::channel();
         let into = Arc::clone(&kept);
@@ -235,7 +237,7 @@ impl Gathering {
 
     /// What was written by the child, which has ended. A process that it left behind may hold the pipe open for ever,
     /// so the wait for its end is short.
-    fn taken(self) -> Vec<u8> {
+    pub(super) fn taken(self) -> Vec<u8> {
         let _ = self.ended.recv_timeout(AFTER_THE_END);
         self.kept
             .lock()
@@ -282,7 +284,7 @@ fn pid(child: &Child) -> Option<Pid> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }
 
-fn kill_group(child: &Child) {
+pub(super) fn kill_group(child: &Child) {
     if let Some(pid) = pid(child) {
         // It may have ended meanwhile; then there is nothing to kill.
         let _ = kill_process_group(pid, Signal::KILL);

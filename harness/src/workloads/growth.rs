@@ -43,7 +43,7 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
     small: &[
         &[("shape", "one"), ("size", "200KiB")],
         &[("shape", "one"), ("size", "1MiB"), ("step", "4096")],
-        &[("shape", "two"), ("size", "200KiB")],
+        &[("shape", "two"), ("size", "100KiB")],
         &[("shape", "pinned"), ("size", "200KiB")],
     ],
     check: |_| Ok(()),
@@ -87,16 +87,40 @@ fn byte(i: u64) -> u8 {
     (i % BYTES) as u8
 }
 
+/// What is decided and made before a growth, and can be used for many.
+pub(super) struct Growth {
+    shape: Shape,
+    /// Hash of what one grown block must hold; made when first asked for.
+    expected: Option<u64>,
+}
+
+/// Reads the parameters.
+pub(super) fn prepare(params: &Params) -> Growth {
+    let size = params::bytes(params, "size") as usize;
+    let step = params::bytes(params, "step").max(1) as usize;
+    let shape = params.get("shape").map_or("one", String::as_str);
+    Growth {
+        shape: Shape {
+            blocks: if shape == "two" { 2 } else { 1 },
+            pinning: shape == "pinned",
+            step,
+            steps: size.div_ceil(step) as u64,
+        },
+        expected: None,
+    }
+}
+
 pub(super) fn run<H: Heap, M: Mode>(
-    params: &Params,
+    growth: &mut Growth,
     driver: &mut Driver<H, M>,
     session: &mut Session,
 ) -> Result<(), Stop> {
-    let size = params::bytes(params, "size") as usize;
-    let step = params::bytes(params, "step") as usize;
-    let shape = params.get("shape").map_or("one", String::as_str);
-    let (blocks, pinning) = (if shape == "two" { 2 } else { 1 }, shape == "pinned");
-    let steps = size.div_ceil(step) as u64;
+    let Shape {
+        blocks,
+        pinning,
+        step,
+        steps,
+    } = growth.shape;
     let mut grown: Vec<Block> = Vec::with_capacity(blocks);
     let mut pins: Vec<Block> = Vec::with_capacity(if pinning {
         (steps / PIN_EVERY + 1) as usize
@@ -106,18 +130,7 @@ pub(super) fn run<H: Heap, M: Mode>(
 
     session.phase(START)?;
     session.start();
-    let ended = grow(
-        driver,
-        session,
-        &mut grown,
-        &mut pins,
-        Shape {
-            blocks,
-            pinning,
-            step,
-            steps,
-        },
-    );
+    let ended = grow(driver, session, &mut grown, &mut pins, growth.shape);
     session.stop();
 
     let reached: u64 = grown.iter().map(|block| block.size() as u64).sum();
@@ -126,16 +139,16 @@ pub(super) fn run<H: Heap, M: Mode>(
     session.found.ops = reached / step as u64;
     if ended.is_ok() {
         session.phase("full")?;
-        session.contents_of(
-            expected(step, steps).digest().wrapping_mul(blocks as u64),
-            |sum| {
-                for block in &grown {
-                    let mut hash = Xxh3Default::new();
-                    driver.read(block, 0, block.size(), |bytes| hash.update(bytes));
-                    *sum = sum.wrapping_add(hash.digest());
-                }
-            },
-        );
+        let expected = *growth
+            .expected
+            .get_or_insert_with(|| expected(step, steps).digest());
+        session.contents_of(expected.wrapping_mul(blocks as u64), |sum| {
+            for block in &grown {
+                let mut hash = Xxh3Default::new();
+                driver.read(block, 0, block.size(), |bytes| hash.update(bytes));
+                *sum = sum.wrapping_add(hash.digest());
+            }
+        });
     }
     session.start();
     for block in grown.into_iter().chain(pins) {
@@ -151,6 +164,7 @@ fn next_multiple(i: u64, of: u64) -> u64 {
     (i + 1).next_multiple_of(of)
 }
 
+#[derive(Clone, Copy)]
 struct Shape {
     blocks: usize,
     pinning: bool,

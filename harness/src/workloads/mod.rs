@@ -51,11 +51,20 @@ pub fn phases() -> Vec<&'static str> {
     all
 }
 
+/// A workload with everything made that comes before its measured region: input, tables. It can be run many times, under
+/// drivers of one heap.
+pub struct Prepared(Work);
+
+enum Work {
+    Walker(walker::Walker),
+    Growth(growth::Growth),
+    Pairs(pairs::Pairs),
+}
+
 /// Runs the workload `id` once under `driver`.
 ///
 /// # Errors
-/// [`Stop`] when the allocator ran out of memory, the time limit was reached or the input could not be read; what
-/// was gathered until then stays in the session.
+/// As [`prepare`] and [`Prepared::run`].
 pub fn run<H: Heap, M: Mode>(
     id: &str,
     params: &Params,
@@ -63,13 +72,50 @@ pub fn run<H: Heap, M: Mode>(
     driver: &mut Driver<H, M>,
     session: &mut Session,
 ) -> Result<(), Stop> {
-    match id {
-        "walker" => walker::run(params, seed, driver, session),
-        "growth" => growth::run(params, driver, session),
-        "pairs" => pairs::run(params, seed, driver, session),
-        other => Err(Stop::Input(format!(
-            "this child knows no workload `{other}`"
-        ))),
+    prepare(id, params, seed)?.run(driver, session)
+}
+
+/// Makes ready to run the workload `id`.
+///
+/// # Errors
+/// [`Stop`] if there is no such workload or its input cannot be had.
+pub fn prepare(id: &str, params: &Params, seed: u64) -> Result<Prepared, Stop> {
+    Ok(Prepared(match id {
+        "walker" => Work::Walker(walker::prepare(params, seed)?),
+        "growth" => Work::Growth(growth::prepare(params)),
+        "pairs" => Work::Pairs(pairs::prepare(params, seed)?),
+        other => {
+            return Err(Stop::Input(format!(
+                "this child knows no workload `{other}`"
+            )));
+        }
+    }))
+}
+
+impl Prepared {
+    /// Runs it once under `driver`.
+    ///
+    /// # Errors
+    /// [`Stop`] when the allocator ran out of memory, the time limit was reached or the input could not be read; what
+    /// was gathered until then stays in the session.
+    pub fn run<H: Heap, M: Mode>(
+        &mut self,
+        driver: &mut Driver<H, M>,
+        session: &mut Session,
+    ) -> Result<(), Stop> {
+        match &mut self.0 {
+            Work::Walker(walker) => walker::run(walker, driver, session),
+            Work::Growth(growth) => growth::run(growth, driver, session),
+            Work::Pairs(pairs) => pairs::run(pairs, driver, session),
+        }
+    }
+
+    /// Frees what it has kept for its next run, see [`Session::keep`].
+    pub fn release<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>) {
+        match &mut self.0 {
+            Work::Walker(_) | Work::Growth(_) => {}
+            Work::Pairs(pairs) => pairs::release(pairs, driver),
+        }
     }
 }
 

@@ -257,38 +257,70 @@ fn batch_order(shape: &str, count: u32, random: &mut impl RngCore) -> Option<Fre
     FreeOrder::new(distances)
 }
 
+/// Pairs with everything drawn, and the blocks that stay live: from one run to the next if those are to be kept.
+pub(super) struct Pairs {
+    drawn: Drawn,
+    /// The order in which the live blocks are freed.
+    everything: FreeOrder,
+    expected: u64,
+    blocks: Vec<Block>,
+}
+
+/// Draws what `params` ask for.
+pub(super) fn prepare(params: &Params, seed: u64) -> Result<Pairs, Stop> {
+    let drawn = Drawn::new(params, seed)
+        .ok_or_else(|| Stop::Input("pairs: the drawn tables contradict themselves".to_owned()))?;
+    Ok(Pairs {
+        blocks: Vec::with_capacity(drawn.most()),
+        everything: FreeOrder::last_first(drawn.live.get().len() as u32),
+        expected: drawn.expected(),
+        drawn,
+    })
+}
+
+/// Frees the live blocks.
+pub(super) fn release<H: Heap, M: Mode>(pairs: &mut Pairs, driver: &mut Driver<H, M>) {
+    while let Some(block) = pairs.blocks.pop() {
+        driver.free(block);
+    }
+}
+
 pub(super) fn run<H: Heap, M: Mode>(
-    params: &Params,
-    seed: u64,
+    pairs: &mut Pairs,
     driver: &mut Driver<H, M>,
     session: &mut Session,
 ) -> Result<(), Stop> {
-    let drawn = Drawn::new(params, seed)
-        .ok_or_else(|| Stop::Input("pairs: the drawn tables contradict themselves".to_owned()))?;
-    let mut blocks: Vec<Block> = Vec::with_capacity(drawn.most());
-    let everything = FreeOrder::last_first(drawn.live.get().len() as u32);
-    let expected = drawn.expected();
-
+    let Pairs {
+        drawn,
+        everything,
+        expected,
+        blocks,
+    } = pairs;
     session.phase(START)?;
-    driver.push_each(&mut blocks, &drawn.live, 0, usize::MAX)?;
+    if blocks.is_empty() {
+        driver.push_each(blocks, &drawn.live, 0, usize::MAX)?;
+    }
     session.phase("full")?;
 
     let mut made = 0;
     session.start();
-    let ended = churn(driver, session, &mut blocks, &drawn.churn, &mut made);
+    let ended = churn(driver, session, blocks, &drawn.churn, &mut made);
     session.stop();
     session.found.ops = made as u64;
     ended?;
 
     session.phase("churned")?;
-    session.contents_of(expected, |sum| {
+    session.contents_of(*expected, |sum| {
         let mut hash = Xxh3Default::new();
-        for block in &blocks {
+        for block in &*blocks {
             driver.read(block, 0, 1, |bytes| hash.update(bytes));
         }
         *sum = sum.wrapping_add(hash.digest());
     });
-    driver.free_last(&mut blocks, &everything);
+    if session.keep() {
+        return Ok(());
+    }
+    driver.free_last(blocks, everything);
     session.emptied(driver)
 }
 

@@ -3,30 +3,39 @@
 //! Imitates the lost script of the 2007 report: walk a directory, read each file into memory line by line, then
 //! collect garbage (here: drop everything) before the next. How the lines are kept is the whole point, so it is a
 //! parameter; `concat` is the one that the report fell into (docs/history.md, "The cause"). Input is a real directory or file
-//! (`root`) or a seeded corpus. Reading and finding the newlines happens before the clock starts: what is measured is
-//! keeping the lines and dropping them. Not good for: input speed, threads, long-lived fragmentation.
+//! (`root`) or a seeded corpus of one file or several. Reading, or making, a file and finding its newlines happens while
+//! the clock stands still: what is measured is keeping the lines and dropping them. Not good for: input speed, threads, long-lived fragmentation.
 
 use super::WorkloadDef;
 use super::params::{self, BadParam, Kind, ParamDef};
 use crate::arms::ArmDef;
 use crate::child::phases::START;
 use crate::child::session::{Session, Stop};
-use crate::input::corpus::Corpus;
+use crate::input::corpus::{Corpus, Texts};
 use crate::input::{lines, tree};
 use crate::probe::mapping::Mapping;
+use crate::size;
 use crate::trial::{FileRow, Params};
 use contract::{Block, Driver, Heap, Lines, Mode, OutOfMemory};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 /// The definition.
 pub const WORKLOAD: WorkloadDef = WorkloadDef {
     id: "walker",
-    what: "the 2007 file walker: each file read line by line and kept in one of six ways, then dropped",
+    what: "the 2007 file walker: each file read line by line and kept in one of seven ways, then dropped",
     params: &[
         ParamDef {
             name: "mode",
-            kind: Kind::Choice(&["concat", "concat-copy", "list", "vec2x", "chunks", "join"]),
+            kind: Kind::Choice(&[
+                "concat",
+                "concat-lines",
+                "concat-copy",
+                "list",
+                "vec2x",
+                "chunks",
+                "join",
+            ]),
             default: Some("concat"),
             what: "how the lines are kept",
         },
@@ -40,7 +49,13 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
             name: "size",
             kind: Kind::Size(1, 2 << 30),
             default: None,
-            what: "bytes of the seeded input",
+            what: "bytes of the seeded input, of each of its files",
+        },
+        ParamDef {
+            name: "files",
+            kind: Kind::Count(1, MOST_FILES),
+            default: None,
+            what: "a made directory of so many files, each with a text of its own, walked one after the other",
         },
         ParamDef {
             name: "root",
@@ -63,6 +78,12 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
             ("corpus", "text"),
             ("size", "100KiB"),
         ],
+        &[
+            ("mode", "concat-lines"),
+            ("corpus", "text"),
+            ("size", "100KiB"),
+            ("files", "2"),
+        ],
         &[("mode", "list"), ("corpus", "text"), ("size", "200KiB")],
         &[("mode", "vec2x"), ("corpus", "text"), ("size", "200KiB")],
         // It starts with 8 KiB and adds 512 KiB at a time from there on.
@@ -84,6 +105,10 @@ const HEADER: usize = 33;
 const SMALL_CHUNK: usize = 8 << 10;
 /// ... doubles it up to this, and from then on adds this.
 const BIG_CHUNK: usize = 512 << 10;
+/// Most files of a made directory.
+const MOST_FILES: u64 = 10_000;
+/// Most bytes of a made directory: making more would take longer than anybody waits.
+const MOST_MADE: u64 = 64 << 30;
 /// Lines between two looks at the clock.
 const LINES_A_LOOK: usize = 128;
 /// Shortest line that footprints reckon with.
@@ -91,7 +116,16 @@ const SHORT_LINE: u64 = 20;
 
 fn check(params: &Params) -> Result<(), BadParam> {
     let has = |name| params.contains_key(name);
+    let made = || Amount::of(params).whole;
     match (has("root"), has("corpus"), has("size")) {
+        (true, false, false) if has("files") => Err(BadParam(
+            "walker: `root` and `files` exclude each other: a real directory has the files that it has".to_owned(),
+        )),
+        (false, true, true) if made() > MOST_MADE => Err(BadParam(format!(
+            "walker: `files` of `size` are {} in all: at most {} are made",
+            size::approx_bytes(made()),
+            size::format_bytes(MOST_MADE)
+        ))),
         (true, false, false) | (false, true, true) => Ok(()),
         (true, _, _) => Err(BadParam(
             "walker: `root` and `corpus`/`size` exclude each other".to_owned(),
@@ -109,32 +143,76 @@ fn check(params: &Params) -> Result<(), BadParam> {
     }
 }
 
+/// Bytes of an input.
+struct Amount {
+    /// Of its largest file: no more of it is in memory at a time.
+    largest: u64,
+    /// Of all its files.
+    whole: u64,
+}
+
+impl Amount {
+    fn of(params: &Params) -> Amount {
+        let Some(root) = params.get("root") else {
+            let largest = params::bytes(params, "size");
+            let files = params::count(params, "files").max(1);
+            return Amount {
+                largest,
+                whole: largest.saturating_mul(files),
+            };
+        };
+        let sizes: Vec<u64> = tree::walk(Path::new(root)).map_or_else(
+            |_| Vec::new(),
+            |found| found.files.iter().map(|file| file.size).collect(),
+        );
+        Amount {
+            largest: sizes.iter().copied().max().unwrap_or(0),
+            whole: sizes.iter().fold(0, |sum, size| sum.saturating_add(*size)),
+        }
+    }
+}
+
 fn footprint(params: &Params, arm: &ArmDef) -> u64 {
-    let largest = match params.get("root") {
-        Some(root) => tree::walk(Path::new(root)).map_or(0, |found| {
-            let sizes = found.files.iter().map(|file| file.size);
-            sizes.max().unwrap_or(0)
-        }),
-        None => params::bytes(params, "size"),
-    };
+    let Amount { largest, whole } = Amount::of(params);
     // The input, its table of line lengths and the handles of the kept lines are the child's own.
     let own = largest + largest / SHORT_LINE * (size_of::<u32>() + size_of::<Block>()) as u64;
     let kept = match params.get("mode").map(String::as_str) {
         // A kept line of 20 bytes is a block of up to 64; a joined list holds the text twice.
         Some("list" | "join") => 5,
-        // Every prefix stays where nothing is freed.
-        Some("concat-copy") if !arm.reuses => largest / SHORT_LINE / 2,
+        // Every prefix stays where nothing is freed, and every line, or every copy of the string that it displaces.
+        Some("concat-copy" | "concat-lines") if !arm.reuses => largest / SHORT_LINE / 2,
         _ => arm.growth_factor,
     };
-    own + largest.saturating_mul(kept)
+    let read = if arm.reuses { largest } else { whole };
+    own.saturating_add(read.saturating_mul(kept))
 }
 
-pub(super) fn run<H: Heap, M: Mode>(
-    params: &Params,
-    seed: u64,
-    driver: &mut Driver<H, M>,
-    session: &mut Session,
-) -> Result<(), Stop> {
+/// A walk with its input, if that is made and not read: it can be used for many.
+pub(super) struct Walker {
+    walk: Walk,
+    input: Input,
+}
+
+enum Input {
+    Corpus {
+        name: String,
+        text: Mapping,
+        hash: u64,
+    },
+    /// Files that are made one after the other.
+    Directory {
+        kind: Corpus,
+        seed: u64,
+        /// Bytes of each.
+        size: usize,
+        files: u64,
+    },
+    Tree(PathBuf),
+}
+
+/// Makes the corpus and finds its lines. A tree of files is read in each walk, and the files of a directory are made in
+/// each.
+pub(super) fn prepare(params: &Params, seed: u64) -> Result<Walker, Stop> {
     let mut walk = Walk {
         mode: params.get("mode").cloned().unwrap_or_default(),
         file_limit_ns: params::duration(params, "file-limit").map(|limit| limit.as_nanos() as u64),
@@ -142,21 +220,58 @@ pub(super) fn run<H: Heap, M: Mode>(
         lengths: Vec::new(),
         kept: Vec::new(),
     };
-    match params.get("root") {
-        None => {
-            let kind: Corpus = params
-                .get("corpus")
-                .and_then(|name| name.parse().ok())
-                .ok_or_else(|| Stop::Input("walker needs a corpus or a root".to_owned()))?;
-            let mut text = Mapping::new(params::bytes(params, "size") as usize)
-                .map_err(|why| Stop::Input(format!("cannot map the input: {why}")))?;
-            kind.fill(seed, text.as_mut_slice());
-            let name = format!("corpus:{kind}");
-            let largest = true;
-            walk.file(&name, text.as_slice(), largest, driver, session)?;
+    if let Some(root) = params.get("root") {
+        let input = Input::Tree(PathBuf::from(root));
+        return Ok(Walker { walk, input });
+    }
+    let kind: Corpus = params
+        .get("corpus")
+        .and_then(|name| name.parse().ok())
+        .ok_or_else(|| Stop::Input("walker needs a corpus or a root".to_owned()))?;
+    let size = params::bytes(params, "size") as usize;
+    if params.contains_key("files") {
+        let files = params::count(params, "files");
+        let input = Input::Directory {
+            kind,
+            seed,
+            size,
+            files,
+        };
+        return Ok(Walker { walk, input });
+    }
+    let mut text =
+        Mapping::new(size).map_err(|why| Stop::Input(format!("cannot map the input: {why}")))?;
+    kind.fill(seed, text.as_mut_slice());
+    let name = format!("corpus:{kind}");
+    walk.split(&name, text.as_slice())?;
+    let hash = xxh3_64(text.as_slice());
+    let input = Input::Corpus { name, text, hash };
+    Ok(Walker { walk, input })
+}
+
+pub(super) fn run<H: Heap, M: Mode>(
+    walker: &mut Walker,
+    driver: &mut Driver<H, M>,
+    session: &mut Session,
+) -> Result<(), Stop> {
+    let Walker { walk, input } = walker;
+    walk.begun = false;
+    match input {
+        Input::Corpus { name, text, hash } => {
+            let text = text.as_slice();
+            walk.file(name, text, Some(*hash), true, driver, session)?;
             session.emptied(driver)
         }
-        Some(root) => walk.tree(Path::new(root), driver, session),
+        Input::Directory {
+            kind,
+            seed,
+            size,
+            files,
+        } => {
+            let texts = kind.texts(*seed);
+            walk.directory(*kind, texts, *size, *files, driver, session)
+        }
+        Input::Tree(root) => walk.tree(root, driver, session),
     }
 }
 
@@ -173,6 +288,37 @@ struct Walk {
 }
 
 impl Walk {
+    /// Walks files that are made one after the other in the same place, as a reader's buffer would hold them: the
+    /// child has no more than one of them in memory, and each is made between two measured regions.
+    fn directory<H: Heap, M: Mode>(
+        &mut self,
+        kind: Corpus,
+        mut texts: Texts,
+        size: usize,
+        files: u64,
+        driver: &mut Driver<H, M>,
+        session: &mut Session,
+    ) -> Result<(), Stop> {
+        let mut text = Mapping::new(size)
+            .map_err(|why| Stop::Input(format!("cannot map the input: {why}")))?;
+        // For the file with the most lines, so that these tables do not move between one file and the next.
+        let most = kind.most_lines(size);
+        self.lengths.reserve_exact(most);
+        self.kept.reserve_exact(most);
+        let mut ended = Ok(());
+        for number in 1..=files {
+            texts.fill_next(text.as_mut_slice());
+            let name = format!("corpus:{kind}/{number}");
+            let text = text.as_slice();
+            let file = self
+                .split(&name, text)
+                .and_then(|()| self.file(&name, text, None, number == 1, driver, session));
+            goes_on(&mut ended, file)?;
+        }
+        ended?;
+        session.emptied(driver)
+    }
+
     fn tree<H: Heap, M: Mode>(
         &mut self,
         root: &Path,
@@ -183,8 +329,6 @@ impl Walk {
         session.found.skipped = found.skipped.clone();
         let mut room = Mapping::new((found.largest() as usize).max(1))
             .map_err(|why| Stop::Input(format!("cannot map the input: {why}")))?;
-        // One file that runs out of memory or time does not end the walk, as it did not in 2007; the trial remembers
-        // the first such ending.
         let mut ended = Ok(());
         let most = found.files.iter().map(|file| file.size).max();
         let mut full = false;
@@ -203,11 +347,10 @@ impl Walk {
             let largest = !full && Some(file.size) == most;
             full |= largest;
             let text = &room.as_slice()[..read.bytes];
-            match self.file(&name, text, largest, driver, session) {
-                Err(stop @ Stop::TrialTimedOut(_)) => return Err(stop),
-                Err(stop) => ended = ended.and(Err(stop)),
-                Ok(()) => {}
-            }
+            let file = self
+                .split(&name, text)
+                .and_then(|()| self.file(&name, text, None, largest, driver, session));
+            goes_on(&mut ended, file)?;
         }
         if session.found.files.is_empty() {
             let left_out: Vec<String> = session
@@ -230,18 +373,22 @@ impl Walk {
         session.emptied(driver)
     }
 
+    /// Finds the lines of the file that comes next.
+    fn split(&mut self, name: &str, text: &[u8]) -> Result<(), Stop> {
+        lines::split(text, &mut self.lengths).map_err(|why| Stop::Input(format!("{name}: {why}")))
+    }
+
     /// Reads one file in: its lines are known and its pages are in memory; now the clock runs. The phase `full` is
-    /// that of the `largest`.
+    /// that of the `largest`. The `hash` of its text is made if it is not known.
     fn file<H: Heap, M: Mode>(
         &mut self,
         name: &str,
         text: &[u8],
+        hash: Option<u64>,
         largest: bool,
         driver: &mut Driver<H, M>,
         session: &mut Session,
     ) -> Result<(), Stop> {
-        lines::split(text, &mut self.lengths)
-            .map_err(|why| Stop::Input(format!("{name}: {why}")))?;
         let mut kept = std::mem::take(&mut self.kept);
         kept.reserve(self.lengths.len());
         if !std::mem::replace(&mut self.begun, true) {
@@ -250,11 +397,13 @@ impl Walk {
         let this = File {
             name,
             text,
+            hash,
             lengths: &self.lengths,
             largest,
             limit_ns: self.file_limit_ns,
         };
         match self.mode.as_str() {
+            "concat-lines" => this.read(ConcatLines::default(), driver, session),
             "concat-copy" => this.read(ConcatCopy::default(), driver, session),
             "list" => this.read(
                 List {
@@ -288,9 +437,21 @@ impl Walk {
     }
 }
 
+/// One file that runs out of memory or time does not end the walk, as it did not in 2007; the trial remembers the first
+/// such ending.
+fn goes_on(ended: &mut Result<(), Stop>, file: Result<(), Stop>) -> Result<(), Stop> {
+    match file {
+        Err(stop @ Stop::TrialTimedOut(_)) => return Err(stop),
+        Err(stop) if ended.is_ok() => *ended = Err(stop),
+        _ => {}
+    }
+    Ok(())
+}
+
 struct File<'a> {
     name: &'a str,
     text: &'a [u8],
+    hash: Option<u64>,
     lengths: &'a [u32],
     largest: bool,
     limit_ns: Option<u64>,
@@ -315,7 +476,8 @@ impl File<'_> {
             if self.largest {
                 session.phase("full")?;
             }
-            session.contents_of(xxh3_64(self.text), |sum| {
+            let hash = self.hash.unwrap_or_else(|| xxh3_64(self.text));
+            session.contents_of(hash, |sum| {
                 let mut hash = Xxh3Default::new();
                 keeper.read(driver, |bytes| hash.update(bytes));
                 *sum = sum.wrapping_add(hash.digest());
@@ -456,6 +618,51 @@ impl Keep for Concat {
         self.content
             .into_iter()
             .for_each(|block| driver.free(block));
+    }
+}
+
+/// `concat-lines`: as `concat`, but each line is a string of its own first, as CPython has it. The name `line` holds one
+/// until it is given the next, so for a moment there are two; the first of a file becomes the content itself, because
+/// nothing and a string is that string.
+#[derive(Default)]
+struct ConcatLines {
+    content: Option<Block>,
+    line: Option<Block>,
+}
+
+impl Keep for ConcatLines {
+    #[inline]
+    fn keep<H: Heap, M: Mode>(
+        &mut self,
+        driver: &mut Driver<H, M>,
+        line: &[u8],
+    ) -> Result<(), OutOfMemory> {
+        let read = object(driver, line)?;
+        if let Some(before) = self.line.take() {
+            driver.free(before);
+        }
+        let Some(content) = &mut self.content else {
+            self.content = Some(read);
+            return Ok(());
+        };
+        let end = content.size();
+        let grown = driver.resize(content, end + line.len());
+        if grown.is_ok() {
+            driver.copy(&read, HEADER, content, end, line.len());
+        }
+        self.line = Some(read);
+        grown
+    }
+
+    fn read<H: Heap, M: Mode>(&self, driver: &Driver<H, M>, sink: impl FnMut(&[u8])) {
+        if let Some(content) = &self.content {
+            driver.read(content, HEADER, content.size() - HEADER, sink);
+        }
+    }
+
+    fn release<H: Heap, M: Mode>(self, driver: &mut Driver<H, M>) {
+        let all = self.content.into_iter().chain(self.line);
+        all.for_each(|block| driver.free(block));
     }
 }
 
