@@ -840,7 +840,16 @@ fn results_have_their_places() {
     let mut tables = Names::new();
     for (id, definition) in BUILT_IN {
         let experiment = Experiment::parse(definition, id).expect("built in");
-        let kinds = ["census", "exponents", "memory", "time", "layout"];
+        let kinds = [
+            "census",
+            "exponents",
+            "memory",
+            "time",
+            "layout",
+            "instructions",
+            "faults",
+            "ns",
+        ];
         tables.extend(
             experiment
                 .grids
