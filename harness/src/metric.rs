@@ -275,8 +275,8 @@ const RSS: &str = "rss.";
 const RSS_GROSS: &str = "rss_gross.";
 const PEAKS: [&str; 2] = ["peak_bytes", "peak_gross_bytes"];
 
-/// What stands in the books at a phase: `NAME.PHASE`. The census tells it, and memory trials do too.
-const AT_PHASES: &[&str] = &[
+/// What is told of the books at a phase, as `NAME.PHASE`. The census tells it, and memory trials do too.
+pub const AT_PHASES: &[&str] = &[
     "live_bytes",
     "arenas_total",
     "arenas_reclaimed",

@@ -347,7 +347,9 @@ fn drive<H: Heap, M: Mode>(
         report.input_hash = found.input_hash.map(hex);
     }
     finish(driver.into_mode(), &mut report);
-    report.metrics.extend(found.at_phases);
+    if !spec.verify {
+        report.metrics.extend(found.at_phases);
+    }
     if no_input {
         // Nothing was measured, which is not the same as zeros.
         report.metrics.clear();

@@ -1,6 +1,7 @@
 //! The measured region, as a workload sees it: start, stop, are we in time, and what was found.
 
 use super::phases::{self, Phases};
+use crate::metric::AT_PHASES;
 use crate::probe::usage::Usage;
 use crate::probe::{clock, counting, limits, markers};
 use crate::trial::{FileRow, Outcome};
@@ -219,8 +220,7 @@ impl Session {
         }
     }
 
-    /// As [`Session::phase`], and keeps what driver and heap have in their books at that moment: `live_bytes.PHASE`, and
-    /// each further figure of the heap's as `NAME.PHASE`.
+    /// As [`Session::phase`], and keeps what driver and heap have in their books at that moment, as `NAME.PHASE`.
     ///
     /// # Errors
     /// As [`Session::phase`].
@@ -232,7 +232,9 @@ impl Session {
         let live = driver.mode().counts().map(|counts| counts.live_bytes);
         let live = live.map(|bytes| ("live_bytes", bytes));
         let told = driver.heap().stats().extra.into_iter().chain(live);
-        let at = told.map(|(metric, value)| (format!("{metric}.{name}"), value));
+        let at = told
+            .filter(|(metric, _)| AT_PHASES.contains(metric))
+            .map(|(metric, value)| (format!("{metric}.{name}"), value));
         self.found.at_phases.extend(at);
         self.phase(name)
     }
