@@ -12,6 +12,8 @@ pub mod size_shift;
 pub mod survivors;
 pub mod walker;
 
+mod draw;
+mod numbered;
 mod objects;
 mod pointers;
 

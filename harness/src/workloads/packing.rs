@@ -9,6 +9,7 @@
 //! empty slot filled with a chance of 1 / `d`. The share that is live settles at 1 / (1 + 0.9 d).
 
 use super::WorkloadDef;
+use super::draw::draw;
 use super::params::{self, Kind, ParamDef};
 use crate::arms::ArmDef;
 use crate::child::phases::START;
@@ -70,11 +71,6 @@ struct Drawn {
     stages: [Vec<Step>; 4],
     /// Bytes in each slot at the end, 0 for none.
     left: Vec<u32>,
-}
-
-/// A number below `below`, each equally likely but for 2^-40.
-fn draw(random: &mut impl RngCore, below: u64) -> u64 {
-    ((u128::from(random.next_u64()) * u128::from(below)) >> 64) as u64
 }
 
 impl Drawn {

@@ -10,6 +10,7 @@
 //! of runs. A pair is one malloc, one write of the first byte and one free, whatever the shape.
 
 use super::WorkloadDef;
+use super::draw::draw;
 use super::params::{self, Kind, ParamDef};
 use crate::arms::ArmDef;
 use crate::child::phases::START;
@@ -134,11 +135,6 @@ enum Churn {
         /// Orders of freeing.
         orders: Vec<FreeOrder>,
     },
-}
-
-/// A number below `below`, each equally likely but for 2^-40.
-fn draw(random: &mut impl RngCore, below: u64) -> u64 {
-    ((u128::from(random.next_u64()) * u128::from(below)) >> 64) as u64
 }
 
 fn sizes(random: &mut impl RngCore, count: u64) -> Vec<u32> {

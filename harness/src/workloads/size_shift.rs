@@ -4,14 +4,13 @@
 //! serve one size class cannot serve another while a few survivors are in them. An allocator that merges neighbours can
 //! use the holes. Stresses that. Not good for: anything about time.
 
-use super::WorkloadDef;
 use super::params::{self, Kind, ParamDef};
+use super::{WorkloadDef, numbered};
 use crate::arms::ArmDef;
 use crate::child::phases::START;
 use crate::child::session::{Session, Stop};
 use crate::trial::Params;
 use contract::{Block, Driver, Heap, Mode};
-use xxhash_rust::xxh3::Xxh3Default;
 
 /// The definition.
 pub const WORKLOAD: WorkloadDef = WorkloadDef {
@@ -49,9 +48,6 @@ pub const WORKLOAD: WorkloadDef = WorkloadDef {
     footprint,
 };
 
-/// Blocks between two looks at the clock.
-const A_LOOK: usize = 1024;
-
 /// How many blocks there are.
 struct Counts {
     first: usize,
@@ -77,6 +73,11 @@ impl Counts {
     fn second(&self) -> usize {
         (self.first - self.survivors()) * self.from / self.to
     }
+
+    /// Numbers of the second kind: they go on where those of the first end.
+    fn numbers(&self) -> std::ops::Range<usize> {
+        self.first..self.first + self.second()
+    }
 }
 
 fn footprint(params: &Params, _arm: &ArmDef) -> u64 {
@@ -85,11 +86,6 @@ fn footprint(params: &Params, _arm: &ArmDef) -> u64 {
     let first = (counts.first as u64).saturating_mul(2 * counts.from as u64 + 32 + 2 * handles);
     let second = (counts.second() as u64).saturating_mul(2 * counts.to as u64 + 32 + handles);
     first.saturating_add(second)
-}
-
-/// What block `i` is written with, counted over both kinds.
-fn byte(i: usize) -> u8 {
-    (i % 251) as u8
 }
 
 pub(super) fn run<H: Heap, M: Mode>(
@@ -105,19 +101,12 @@ pub(super) fn run<H: Heap, M: Mode>(
     let ended = shift(&counts, &mut blocks, &mut kept, driver, session);
     session.found.ops = (counts.first + counts.second()) as u64;
     if ended.is_ok() {
-        session.contents_of(expected(&counts), |sum| {
-            let mut hash = Xxh3Default::new();
-            for block in &kept {
-                driver.read(block, 0, block.size(), |bytes| hash.update(bytes));
-            }
-            *sum = sum.wrapping_add(hash.digest());
-        });
+        let survivors = (0..counts.first).step_by(counts.every);
+        let survivors = survivors.map(|number| (number, counts.from));
+        let second = counts.numbers().map(|number| (number, counts.to));
+        numbered::check(&kept, survivors.chain(second), driver, session);
     }
-    session.start();
-    for block in blocks.into_iter().chain(kept) {
-        driver.free(block);
-    }
-    session.stop();
+    numbered::release(blocks.into_iter().chain(kept), driver, session);
     ended?;
     session.emptied(driver)
 }
@@ -129,66 +118,12 @@ fn shift<H: Heap, M: Mode>(
     driver: &mut Driver<H, M>,
     session: &mut Session,
 ) -> Result<(), Stop> {
-    fill(blocks, 0..counts.first, counts.from, driver, session)?;
+    numbered::fill(blocks, 0..counts.first, counts.from, driver, session)?;
     session.reached("full", driver)?;
-
-    session.start();
-    for (i, block) in blocks.drain(..).enumerate() {
-        if i.is_multiple_of(counts.every) {
-            kept.push(block);
-        } else {
-            driver.free(block);
-        }
-    }
-    session.stop();
+    numbered::thin(blocks, kept, counts.every, driver, session);
     session.reached("thinned", driver)?;
-
-    let second = counts.first..counts.first + counts.second();
-    fill(kept, second, counts.to, driver, session)?;
+    numbered::fill(kept, counts.numbers(), counts.to, driver, session)?;
     session.reached("shifted", driver)
-}
-
-fn fill<H: Heap, M: Mode>(
-    blocks: &mut Vec<Block>,
-    numbers: std::ops::Range<usize>,
-    size: usize,
-    driver: &mut Driver<H, M>,
-    session: &mut Session,
-) -> Result<(), Stop> {
-    session.start();
-    let mut ended = Ok(());
-    for i in numbers {
-        match driver.alloc(size) {
-            Ok(mut block) => {
-                driver.fill(&mut block, 0, size, byte(i));
-                blocks.push(block);
-            }
-            Err(refused) => ended = Err(refused.into()),
-        }
-        if i % A_LOOK == 0 {
-            ended = ended.and_then(|()| session.in_time());
-        }
-        if ended.is_err() {
-            break;
-        }
-    }
-    session.stop();
-    ended
-}
-
-/// Hash of what must be there at the end: the survivors, then the second kind.
-fn expected(counts: &Counts) -> u64 {
-    let mut hash = Xxh3Default::new();
-    let mut written = vec![0; counts.from.max(counts.to)];
-    let survivors = (0..counts.first)
-        .step_by(counts.every)
-        .map(|i| (i, counts.from));
-    let second = (counts.first..counts.first + counts.second()).map(|i| (i, counts.to));
-    for (i, size) in survivors.chain(second) {
-        written[..size].fill(byte(i));
-        hash.update(&written[..size]);
-    }
-    hash.digest()
 }
 
 #[cfg(test)]
