@@ -23,14 +23,15 @@ pub enum DecidedBy {
     Clock,
 }
 
+/// What two runs of the same cell differ by even where that is much for the figure.
+pub const FEW: u64 = 3;
+
 /// How far two runs of the same cell can differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exactness {
     /// Not at all.
     Exact,
-    /// By so many counts either way.
-    Band(u64),
-    /// By so many hundredths either way.
+    /// By so many hundredths either way, and by [`FEW`] where that is more.
     Percent(u64),
     /// By chance: only inequalities may be claimed.
     Random,
@@ -40,7 +41,6 @@ impl fmt::Display for Exactness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Exactness::Exact => f.write_str("exact"),
-            Exactness::Band(n) => write!(f, "+-{n}"),
             Exactness::Percent(n) => write!(f, "+-{n} %"),
             Exactness::Random => f.write_str("random"),
         }
@@ -257,7 +257,7 @@ pub const TABLE: &[Metric] = {
     ]
 };
 
-/// Page faults differ by so many between two runs of the same cell.
+/// Page faults differ by so many hundredths between two runs of the same cell, and by a few where they are few.
 const FAULT_BAND: u64 = 3;
 
 /// Instructions differ by so many hundredths between two runs of the same cell: what an allocator does can depend on
@@ -410,7 +410,7 @@ pub fn exactness(metric: &Metric, receipt: Option<&Receipt>) -> Exactness {
         DecidedBy::Placement if receipt.is_some_and(arenas_lose_no_pool) => Exactness::Exact,
         DecidedBy::Placement => Exactness::Random,
         DecidedBy::Translated => Exactness::Percent(INSTRUCTIONS_BAND),
-        DecidedBy::System if metric.unit == "faults" => Exactness::Band(FAULT_BAND),
+        DecidedBy::System if metric.unit == "faults" => Exactness::Percent(FAULT_BAND),
         DecidedBy::System => Exactness::Random,
     }
 }
@@ -476,21 +476,15 @@ impl Expression {
 
     /// The exactness of the sum: bands add up; beside a share of the whole they are too small to count.
     pub fn exactness(&self, receipt: Option<&Receipt>) -> Exactness {
-        let mut band = 0;
         let mut percent = None;
         for (_, metric) in &self.terms {
             match exactness(metric, receipt) {
                 Exactness::Exact => {}
-                Exactness::Band(n) => band += n,
                 Exactness::Percent(n) => percent = percent.max(Some(n)),
                 Exactness::Random => return Exactness::Random,
             }
         }
-        match (percent, band) {
-            (Some(n), _) => Exactness::Percent(n),
-            (None, 0) => Exactness::Exact,
-            (None, band) => Exactness::Band(band),
-        }
+        percent.map_or(Exactness::Exact, Exactness::Percent)
     }
 
     /// The sum, with `get` telling the value of a name.
@@ -568,7 +562,7 @@ mod tests {
         assert_eq!(of("copied_bytes", &on), Ok(Exactness::Random));
         assert_eq!(of("copied_bytes", &off), Ok(Exactness::Exact));
         assert_eq!(of("appended_bytes", &on), Ok(Exactness::Exact));
-        assert_eq!(of("minflt + majflt", &off), Ok(Exactness::Band(6)));
+        assert_eq!(of("minflt + majflt", &off), Ok(Exactness::Percent(3)));
         assert_eq!(of("wall_ns", &off), Ok(Exactness::Random));
         assert_eq!(of("instructions + minflt", &off), Ok(Exactness::Percent(3)));
         assert_eq!(of("instructions", &on), Ok(Exactness::Random));

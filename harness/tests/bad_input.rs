@@ -56,6 +56,11 @@ fn unknown_names_are_answered_with_the_nearest() {
         &["run", "growth-today", "--protocol", "tim"],
         &["tim", "time"],
     );
+    // Before the first of them runs.
+    refused(
+        &["run", "growth-today", "growth-today", "--quick"],
+        &["growth-today is named twice"],
+    );
     refused(&["lst"], &["lst", "list"]);
     refused(&["list", "allocator"], &["allocator", "allocators"]);
 }

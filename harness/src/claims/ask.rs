@@ -3,7 +3,7 @@
 use super::reading::{Reading, read};
 use super::{AsRun, Finding, Observed};
 use crate::experiment::{Check, CheckKind, Experiment, Grid};
-use crate::metric::{Exactness, Expression};
+use crate::metric::{Exactness, Expression, FEW};
 use crate::size::{self, three_digits};
 use crate::stats::fit;
 use crate::stats::ratio::{self, Interval, LEVEL, MIN_BLOCKS, SEED};
@@ -560,8 +560,7 @@ fn equals(arm: &str, reading: &Reading, reference: &mut Option<u64>) -> Result<A
     let wanted = *reference.get_or_insert(first);
     let band = match reading.exactness {
         Exactness::Exact => 0,
-        Exactness::Band(n) => n,
-        Exactness::Percent(n) => wanted / 100 * n,
+        Exactness::Percent(n) => (wanted * n / 100).max(FEW),
         Exactness::Random => {
             return Err(format!(
                 "{arm}: the value is random, so only inequalities can be checked"

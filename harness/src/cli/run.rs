@@ -67,7 +67,8 @@ pub struct Run {
     #[arg(long, value_name = "SIZE", conflicts_with = "resume")]
     memory_limit: Option<String>,
 
-    /// Small sizes and two blocks: shows that everything runs; claims about time are then not decidable
+    /// Small sizes and two blocks: shows that everything runs; claims about time and about full sizes are then not
+    /// decidable
     #[arg(long, conflicts_with = "resume")]
     quick: bool,
 
@@ -122,8 +123,21 @@ impl Run {
         }
         listen()?;
         let environment = Environment::read();
-        for (experiment, text, plan) in planned {
-            let folder = Folder::create(self.folder(&experiment, &environment.host))?;
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for (experiment, ..) in &planned {
+            let folder = self.folder(experiment, &environment.host);
+            if folders.contains(&folder) {
+                return Err(Failure::BadInput(format!(
+                    "{} is named twice: a run of it goes into {}",
+                    experiment.id,
+                    folder.display()
+                )));
+            }
+            Folder::vacant(&folder)?;
+            folders.push(folder);
+        }
+        for ((experiment, text, plan), folder) in planned.into_iter().zip(folders) {
+            let folder = Folder::create(folder)?;
             folder.write_json("env.json", &environment)?;
             folder.write("experiment.toml", text.as_bytes())?;
             folder.write_json("plan.json", &plan)?;

@@ -8,6 +8,7 @@ use crate::run::inquiry::{self, Asked};
 use crate::run::progress::note;
 use crate::run::{self, Finish, Place, interrupt};
 use crate::size;
+use crate::trial::SCHEMA;
 use crate::verification::{self, FILE, ID, Inquired, Request, State, Verification};
 use crate::workloads::{self, WORKLOADS};
 use clap::{Args, ValueEnum};
@@ -39,7 +40,7 @@ pub struct Verify {
     #[arg(long, value_name = "S", default_value_t = 1, conflicts_with = "show")]
     seed: u64,
 
-    /// Limit of one trial; one that runs into it is not verified
+    /// Limit of one trial, which takes milliseconds under a sound allocator: one that runs into it counts as broken
     #[arg(
         long,
         value_name = "TIME",
@@ -256,5 +257,19 @@ fn stored(folder: &Path) -> Result<Verification, Failure> {
             folder.display()
         )));
     }
-    Ok(holds.read_json(FILE)?)
+    if !folder.join(FILE).exists() {
+        return Err(Failure::BadInput(format!(
+            "the verification in {} did not come to its end, and is not gone on with: start it anew by heaplab verify",
+            folder.display()
+        )));
+    }
+    let found: Verification = holds.read_json(FILE)?;
+    if found.schema > SCHEMA {
+        return Err(Failure::BadInput(format!(
+            "{}: schema {}, newer than this heaplab's {SCHEMA}",
+            folder.join(FILE).display(),
+            found.schema
+        )));
+    }
+    Ok(found)
 }

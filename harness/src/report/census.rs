@@ -114,7 +114,7 @@ fn mark(view: &View<'_>, cell: &Cell) -> &'static str {
     }
     let receipt = view.report.summary().receipts.get(&cell.arm);
     match Expression::parse("copied_bytes").map(|e| e.exactness(receipt)) {
-        Ok(Exactness::Exact | Exactness::Band(_) | Exactness::Percent(_)) => "",
+        Ok(Exactness::Exact | Exactness::Percent(_)) => "",
         _ => "~",
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn instructions(view: &View<'_>) -> Option<Table> {
 pub(super) fn faults(view: &View<'_>) -> Option<Table> {
     let step = even_step(&view.grid.workload)?;
     let mut notes = vec![
-        "Minor page faults of the measured region. Counts of one trial a cell, within 3 faults: they have no interval."
+        "Minor page faults of the measured region. Counts of one trial a cell, within 3 % or 3 faults: they have no interval."
             .to_owned(),
     ];
     notes.extend(view.notes_on_arms());

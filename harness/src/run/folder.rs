@@ -16,6 +16,8 @@ use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Something about the folder is wrong; the text says what, and what to do.
 #[derive(Debug)]
@@ -59,27 +61,56 @@ const FILES: [&str; 6] = [
     "summary.json",
 ];
 
+/// So long a lock that is taken is asked for again.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// A run's folder.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
 }
 
+fn taken(path: &Path) -> FolderError {
+    wrong(format!(
+        "{} already holds a run, a verification, or part of one: name another folder (heaplab run --resume {0} goes on \
+         with a run)",
+        path.display()
+    ))
+}
+
+/// Whether the lock on `file` was had. A child that a killed run had begun to start holds its lock until it is gone,
+/// which is at once, but later than the run itself: so a lock that is taken is asked for again.
+fn locked(file: &File) -> bool {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return true;
+        }
+        if Instant::now() > until {
+            return false;
+        }
+        thread::sleep(PATIENCE / 100);
+    }
+}
+
 impl Folder {
+    /// Looks whether the folder `path` could be one for a new run; it need not exist.
+    ///
+    /// # Errors
+    /// If it holds a run already.
+    pub fn vacant(path: &Path) -> Result<(), FolderError> {
+        match FILES.iter().any(|file| path.join(file).exists()) {
+            true => Err(taken(path)),
+            false => Ok(()),
+        }
+    }
+
     /// Makes the folder `path` for a new run.
     ///
     /// # Errors
     /// If it holds a run already, or cannot be made.
     pub fn create(path: PathBuf) -> Result<Folder, FolderError> {
-        let taken = || {
-            wrong(format!(
-                "{} already holds a run or part of one: go on with it by --resume {0}, or name another folder",
-                path.display()
-            ))
-        };
-        if FILES.iter().any(|file| path.join(file).exists()) {
-            return Err(taken());
-        }
+        Folder::vacant(&path)?;
         fs::create_dir_all(&path).map_err(|why| refused("make the folder", &path, &why))?;
         // Whoever makes this file owns the folder; a second run that looked at the same moment does not.
         let records = path.join(RECORDS);
@@ -89,7 +120,7 @@ impl Folder {
             .open(&records)
         {
             Ok(_) => Ok(Folder { path }),
-            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Err(taken()),
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Err(taken(&path)),
             Err(why) => Err(refused("write", &records, &why)),
         }
     }
@@ -243,7 +274,7 @@ impl Folder {
             .read(true)
             .open(&path)
             .map_err(refuse)?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if !locked(&file) {
             return Err(wrong(format!(
                 "another heaplab is running into {}: wait for it",
                 self.path.display()
