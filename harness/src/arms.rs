@@ -247,6 +247,12 @@ const SOURCE: Knob = Knob {
     only_with: None,
     what: "where arenas come from",
 };
+const NUMBERS: Knob = Knob {
+    name: "numbers",
+    takes: Takes::Word(&words(["constant", "read"])),
+    only_with: None,
+    what: "constant: a generation's own sizes are constants of the code; read: at run time, as any other combination's",
+};
 const ALIGNED: Knob = count_knob(
     "aligned",
     0,
@@ -254,11 +260,12 @@ const ALIGNED: Knob = count_knob(
     "1: arenas begin at multiples of their size, so that no pool of them is lost",
 );
 const ARENA_KNOBS: &[Knob] = &[
-    ARENA, POOL, ALIGN, THRESHOLD, KEEP, ORDER, TEST, SOURCE, ALIGNED,
+    ARENA, POOL, ALIGN, THRESHOLD, KEEP, ORDER, TEST, SOURCE, ALIGNED, NUMBERS,
 ];
 /// Of an arm whose name says what it keeps.
-const ARENA_KNOBS_BUT_KEEP: &[Knob] =
-    &[ARENA, POOL, ALIGN, THRESHOLD, ORDER, TEST, SOURCE, ALIGNED];
+const ARENA_KNOBS_BUT_KEEP: &[Knob] = &[
+    ARENA, POOL, ALIGN, THRESHOLD, ORDER, TEST, SOURCE, ALIGNED, NUMBERS,
+];
 
 const fn own_arena(id: &'static str, what: &'static str) -> ArmDef {
     ArmDef {
