@@ -863,16 +863,16 @@ impl Knob {
             .filter_map(|word| Some((word.name, word.home?)))
     }
 
-    /// The value, numbers made plain.
+    /// The value in its one form: bytes in the largest unit that divides them.
     fn value(&self, value: &str) -> Result<String, String> {
-        let within = |number: Option<u64>, min, max| {
-            number
-                .filter(|number| (min..=max).contains(number))
-                .map(|number| number.to_string())
-        };
+        let within = |number: Option<u64>, min, max| number.filter(|n| (min..=max).contains(n));
         let taken = match self.takes {
-            Takes::Bytes(min, max) => within(size::parse_bytes(value).ok(), min, max),
-            Takes::Count(min, max) => within(value.parse().ok(), min, max),
+            Takes::Bytes(min, max) => {
+                within(size::parse_bytes(value).ok(), min, max).map(size::format_bytes)
+            }
+            Takes::Count(min, max) => {
+                within(value.parse().ok(), min, max).map(|number| number.to_string())
+            }
             Takes::Word(words) => words
                 .iter()
                 .find(|word| word.name == value)
@@ -937,8 +937,8 @@ mod tests {
             assert_eq!(Arm::parse(text).map(|arm| arm.label()), Ok(text.to_owned()));
         }
         assert_eq!(
-            Arm::parse("tcmalloc-2007:granule=8KiB").map(|arm| arm.label()),
-            Ok("tcmalloc-2007:granule=8192".into())
+            Arm::parse("tcmalloc-2007:granule=8192").map(|arm| arm.label()),
+            Ok("tcmalloc-2007:granule=8KiB".into())
         );
         assert_eq!(
             Arm::parse("system").map(|arm| arm.again().label()),

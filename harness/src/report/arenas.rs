@@ -85,7 +85,7 @@ fn counts(cell: &Cell, phases: &[&str]) -> Vec<String> {
         match (current, of) {
             (None, None) => "-".to_owned(),
             _ => format!(
-                "{} of {}{}",
+                "{}/{}{}",
                 shown(current),
                 shown(of),
                 live.unwrap_or_default()

@@ -701,7 +701,7 @@ fn a_table_of_arenas() {
     );
     assert_eq!(
         table.rows[0].join("; "),
-        "10; arena-3.9; 256KiB; 8 of 8, 75.0 %; -; -; 4 of 8, 25.0 %; 0 of 8; 12; 9; 4"
+        "10; arena-3.9; 256KiB; 8/8, 75.0 %; -; -; 4/8, 25.0 %; 0/8; 12; 9; 4"
     );
     assert_eq!(table.rows.len(), 2, "no row for an arm without arenas");
     assert!(table.rows[1][2..].iter().all(|entry| entry == "-"));
