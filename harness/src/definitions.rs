@@ -40,6 +40,7 @@ pub static BUILT_IN: &[(&str, &str)] = &[
     ("survivors", include_str!("../experiments/survivors.toml")),
     ("size-shift", include_str!("../experiments/size-shift.toml")),
     ("packing", include_str!("../experiments/packing.toml")),
+    ("memcrunch", include_str!("../experiments/memcrunch.toml")),
     (
         "arena-policies",
         include_str!("../experiments/arena-policies.toml"),

@@ -4,6 +4,7 @@
 
 pub mod dict_retention;
 pub mod growth;
+pub mod memcrunch_like;
 pub mod million_lists;
 pub mod packing;
 pub mod pairs;
@@ -56,6 +57,7 @@ pub static WORKLOADS: &[WorkloadDef] = &[
     survivors::WORKLOAD,
     size_shift::WORKLOAD,
     packing::WORKLOAD,
+    memcrunch_like::WORKLOAD,
 ];
 
 /// Every phase of any workload, in the order in which reports show them.
@@ -84,6 +86,7 @@ enum Work {
     Survivors(Params),
     SizeShift(Params),
     Packing(Params, u64),
+    MemcrunchLike(Params, u64),
 }
 
 /// Runs the workload `id` once under `driver`.
@@ -114,6 +117,7 @@ pub fn prepare(id: &str, params: &Params, seed: u64) -> Result<Prepared, Stop> {
         "survivors" => Work::Survivors(params.clone()),
         "size-shift" => Work::SizeShift(params.clone()),
         "packing" => Work::Packing(params.clone(), seed),
+        "memcrunch-like" => Work::MemcrunchLike(params.clone(), seed),
         other => {
             return Err(Stop::Input(format!(
                 "this child knows no workload `{other}`"
@@ -142,6 +146,9 @@ impl Prepared {
             Work::Survivors(params) => survivors::run(params, driver, session),
             Work::SizeShift(params) => size_shift::run(params, driver, session),
             Work::Packing(params, seed) => packing::run(params, *seed, driver, session),
+            Work::MemcrunchLike(params, seed) => {
+                memcrunch_like::run(params, *seed, driver, session)
+            }
         }
     }
 
