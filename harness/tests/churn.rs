@@ -153,3 +153,43 @@ fn packing_settles_alike_everywhere() {
     );
     assert_eq!(records[0].checksum_contents, records[2].checksum_contents);
 }
+
+#[test]
+fn a_crunch_in_small() {
+    let things = 20_000;
+    let gone = things * 44 / 100;
+    let params = "things = \"20k\"";
+    for record in counted("memcrunch-like", params, &["system", "mimalloc"]) {
+        assert_eq!(metric(&record, "ops"), things);
+        assert_eq!(metric(&record, "malloc_calls"), 6 * things);
+        assert_eq!(metric(&record, "free_calls"), 6 * things);
+        assert_eq!(metric(&record, "live_bytes.grown"), 240 * things);
+        assert_eq!(
+            metric(&record, "live_bytes.crunched"),
+            240 * (things - gone)
+        );
+    }
+    // A temporary of a size that things have takes an arena in vain only at an arena's edge, and only if none is kept.
+    let of = |temporaries: &str, arm: &str| {
+        let params = format!("things = \"20k\", temporaries = \"{temporaries}\"");
+        let record = &counted("memcrunch-like", &params, &[arm])[0];
+        [
+            "arenas_total.grown",
+            "arenas_highwater.grown",
+            "arenas_current.crunched",
+        ]
+        .map(|name| metric(record, name))
+    };
+    // Pools of 4 KiB: 126 blocks of 32 bytes, 63 of 64, 84 of 48.
+    let pools = (2 * things).div_ceil(63) + (2 * things).div_ceil(126) + things.div_ceil(84);
+    let arenas = pools.div_ceil(64);
+    // Where none is kept the child's own trial of its heap, before the first thing, has taken one and given it back.
+    assert_eq!(of("none", "arena-3.8"), [arenas + 1, arenas, arenas]);
+    assert_eq!(of("none", "arena-3.9"), [arenas, arenas, arenas]);
+    let [total, highwater, _] = of("64", "arena-3.8");
+    assert!(
+        highwater == arenas && total > arenas + 1,
+        "{total} {highwater}"
+    );
+    assert_eq!(of("64", "arena-3.9"), [arenas, arenas, arenas]);
+}
