@@ -36,10 +36,11 @@
 //! | [`heap`] | malloc, calloc, realloc, free |
 //! | [`stats`] | counted as CPython counts |
 //! | [`debug_text`] | and said as CPython says it |
+//! | [`dump`] | what CPython has said, read back |
 //! | [`check`] | walks everything and compares it with the invariants |
 //!
-//! All of these need nothing but `core`, and [`os`], where [`Libc`](os::Libc) is, the C library. `arm` makes an arm of
-//! the heap, for the harness.
+//! All but [`dump`] need nothing but `core`, and [`os`], where [`Libc`](os::Libc) is, the C library. `arm` makes an arm
+//! of the heap, for the harness.
 //!
 //! With the feature `hardened` a double free, a pointer into an arena that is no block's and a free list that was written
 //! over abort with a message. It looks at a pool's whole free list at every call, so it is for finding errors.
@@ -57,6 +58,7 @@ mod arm;
 pub mod block;
 pub mod check;
 pub mod debug_text;
+pub mod dump;
 mod hardened;
 pub mod heap;
 pub mod os;
