@@ -1,7 +1,9 @@
 //! Dumps are read: those that our heaps print, as every generation does, and those of the interpreters on this machine.
 
-use arena::Arena;
+mod common;
+
 use arena::dump::{self, Dump, Fault};
+use common::Arena;
 use contract::suite::alone;
 use contract::{Arm, Heap};
 use std::collections::BTreeSet;
