@@ -230,6 +230,9 @@ const TESTS: &[(&str, TestKind)] = &[
     ("radix", TestKind::Radix),
 ];
 
+/// Words of the knob `numbers`: whether a generation's own are constants of the code or are read like any others.
+const NUMBERS: &[(&str, bool)] = &[("constant", false), ("read", true)];
+
 /// Words of the knob `source`.
 const SOURCES: &[(&str, Source)] = &[("mmap", Source::Mmap), ("malloc", Source::Malloc)];
 
@@ -337,7 +340,7 @@ fn number<T: TryFrom<u64>>(asked: u64, most: T) -> T {
 }
 
 /// Knobs of our own but the backing's; all others are those of the backing.
-const OWN_KNOBS: [&str; 9] = [
+const OWN_KNOBS: [&str; 10] = [
     "arena",
     "pool",
     "align",
@@ -347,14 +350,16 @@ const OWN_KNOBS: [&str; 9] = [
     "test",
     "source",
     "aligned",
+    "numbers",
 ];
 
-/// The settings of an arm with its knobs, and whom it asks if nobody is put in between.
+/// The settings of an arm with its knobs, whom it asks if nobody is put in between, and whether numbers are read at run time
+/// come what may.
 fn settings(
     id: &str,
     mut settings: Settings,
     knobs: &mut Knobs<'_>,
-) -> Result<(Settings, Libc), Refused> {
+) -> Result<(Settings, Libc, bool), Refused> {
     let mut os = Libc::default();
     for (name, at) in [
         ("arena", &mut settings.arena),
@@ -396,7 +401,8 @@ fn settings(
     if let Some(aligned) = knobs.switch("aligned")? {
         os.aligned_arenas = aligned;
     }
-    Ok((settings, os))
+    let read = by_word(knobs, "numbers", NUMBERS)?.unwrap_or(false);
+    Ok((settings, os, read))
 }
 
 impl<B: Backing> Arena<B> {
@@ -473,13 +479,15 @@ fn generation(id: &str) -> Result<&'static Generation, Refused> {
 }
 
 impl Opened {
+    /// `read`: by numbers that are read at run time, even if they are a generation's.
+    ///
     /// # Safety
     /// BACKED of what is behind `os`.
-    unsafe fn open(settings: Settings, os: Over) -> Result<Opened, Refused> {
+    unsafe fn open(settings: Settings, os: Over, read: bool) -> Result<Opened, Refused> {
         tuned_to(settings)?;
         let (policy, entries) = GENERATIONS
             .iter()
-            .find(|(_, of, ..)| *of == settings)
+            .find(|(_, of, ..)| *of == settings && !read)
             .map_or(
                 ("as its knobs say", &tuned::ENTRIES),
                 |(_, _, named, entries)| (*named, *entries),
@@ -508,7 +516,7 @@ impl<B: Backing> Arm for Arena<B> {
         let ours = |(name, _): &(String, String)| name == KNOB || OWN_KNOBS.contains(&&**name);
         let (own_knobs, rest): (Vec<_>, Vec<_>) = knobs.iter().cloned().partition(ours);
         let mut knobs = Knobs::new(&own_knobs);
-        let (settings, libc) = settings(id, *own, &mut knobs)?;
+        let (settings, libc, read) = settings(id, *own, &mut knobs)?;
         let backing = Backed::open::<B>(id, &mut knobs, &rest)?;
         knobs.finish(id)?;
         // SAFETY: BACKED: the box is put into the value that is opened here, which closes the heap before it lets go of it.
@@ -516,7 +524,7 @@ impl<B: Backing> Arm for Arena<B> {
             .as_deref()
             .map(|backed| unsafe { Behind::new(backed) });
         // SAFETY: as above.
-        let opened = unsafe { Opened::open(settings, Over { libc, behind })? };
+        let opened = unsafe { Opened::open(settings, Over { libc, behind }, read)? };
         Ok(Arena { opened, backing })
     }
 }

@@ -8,6 +8,7 @@ pub mod markdown;
 pub mod splice;
 pub mod table;
 
+mod arenas;
 mod census;
 mod exponents;
 mod files;
@@ -124,7 +125,7 @@ impl<'r> Report<'r> {
     }
 
     /// The tables of measurements: for each grid that was run the census, the exponents where sizes vary, the
-    /// instructions where they were counted, the memory, the times, the layout where it has one. What must not be
+    /// instructions where they were counted, the arenas where there are any, the memory, the times, the layout where it has one. What must not be
     /// compared is not: in its place stands who differs, and how.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables = Vec::new();
@@ -156,8 +157,15 @@ impl<'r> Report<'r> {
                         tables.extend(exponents::table(&view));
                         tables.extend(per_step::instructions(&view));
                         tables.extend(per_step::faults(&view));
+                        tables.extend(arenas::table(&view));
                     }
-                    Protocol::Memory => tables.push(with_walks(&view, memory::table(&view))),
+                    Protocol::Memory => {
+                        tables.push(with_walks(&view, memory::table(&view)));
+                        // The census has the same books, where there is one.
+                        if View::new(self, grid, Protocol::Census).is_none() {
+                            tables.extend(arenas::table(&view));
+                        }
+                    }
                     Protocol::Time => {
                         for view in view.by_locking() {
                             tables.push(with_walks(&view, times::table(&view)));
@@ -252,8 +260,10 @@ struct View<'v> {
     arms: Vec<&'v str>,
     /// Parameters that differ between points.
     varying: Vec<&'v str>,
-    /// These are the arms that are not thread-safe, and stand apart from the others.
+    /// Its arms are those that are not thread-safe.
     unlocked: bool,
+    /// The others have a view of their own, which goes by the plain names of tables.
+    apart: bool,
 }
 
 impl<'v> View<'v> {
@@ -289,6 +299,7 @@ impl<'v> View<'v> {
             arms,
             varying,
             unlocked: false,
+            apart: false,
         })
     }
 
@@ -301,13 +312,12 @@ impl<'v> View<'v> {
                 arms: arms.filter(|arm| is_unlocked(arm) == unlocked).collect(),
                 varying: self.varying.clone(),
                 unlocked,
+                apart: unlocked && self.arms.iter().any(|arm| !is_unlocked(arm)),
                 ..*self
             }
         });
-        kinds
-            .into_iter()
-            .filter(|view| !view.arms.is_empty())
-            .collect()
+        let there = kinds.into_iter().filter(|view| !view.arms.is_empty());
+        there.collect()
     }
 
     fn cell(&self, arm: &str, point: &Params) -> Option<&'v Cell> {
@@ -429,7 +439,7 @@ impl<'v> View<'v> {
     }
 
     fn name(&self, kind: &str) -> String {
-        let kind = if self.unlocked {
+        let kind = if self.apart {
             format!("{kind}-{}", UNLOCKED.replace(' ', "-"))
         } else {
             kind.to_owned()

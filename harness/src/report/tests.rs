@@ -448,6 +448,22 @@ fn what_is_not_thread_safe_stands_apart() {
     );
     assert_eq!(tables[1].rows[0], ["null", "10.0 ms", "-"]);
     assert!(tables[1].notes[0].contains("obmalloc alone, which is not among them"));
+
+    // Where nobody takes a lock, the grid's baseline is one of them, and the table has its plain name.
+    let alone: Vec<TrialRecord> = with(&[("arena-3.9", 10), ("arena-3.8", 20)])
+        .into_iter()
+        .filter(|record| record.arm.starts_with("arena"))
+        .collect();
+    let tables = with_report(&alone, |report| report.tables());
+    let [table] = &tables[..] else {
+        panic!("{tables:#?}")
+    };
+    assert_eq!(table.name, "e.times.time");
+    assert!(
+        table
+            .title
+            .starts_with("times, not thread-safe: wall time as a multiple of arena-3.")
+    );
 }
 
 #[test]
@@ -709,6 +725,73 @@ fn a_table_of_memory() {
     ] {
         assert!(notes.contains(said), "{said}: {notes}");
     }
+}
+
+#[test]
+fn a_table_of_arenas() {
+    let text = MEMORY
+        .replace("walker", "packing")
+        .replace(
+            r#"{ mode = ["list", "vec2x"], corpus = "text", size = "16MiB" }"#,
+            r#"{ blocks = "300k", d = ["10", "81"] }"#,
+        )
+        .replace(
+            r#"["system", "bump", "null"]"#,
+            r#"["system", "arena-3.9"]"#,
+        )
+        .replace("memory", "census");
+    let experiment = Experiment::parse(&text, "e.toml").expect("good");
+    let packed = |arm: &str| {
+        Trial::census("kept", arm)
+            .param("blocks", "300k")
+            .param("d", "10")
+    };
+    let books = [
+        ("arenas_total", 12),
+        ("arenas_reclaimed", 9),
+        ("arenas_highwater", 8),
+        ("arenas_current", 3),
+        ("arenas_current.full", 8),
+        ("arenas_highwater.full", 8),
+        ("arena_bytes.full", 8 << 18),
+        ("live_bytes.full", 6 << 18),
+        ("arenas_current.settled", 4),
+        ("arenas_highwater.settled", 8),
+        ("arena_bytes.settled", 4 << 18),
+        ("live_bytes.settled", 1 << 18),
+        ("arenas_current.empty", 0),
+        ("arenas_highwater.empty", 8),
+        ("arena_bytes.empty", 0),
+        ("live_bytes.empty", 0),
+    ];
+    let arena = books
+        .iter()
+        .fold(packed("arena-3.9"), |trial, (name, value)| {
+            trial.metric(name, *value)
+        });
+    let records = [
+        packed("system").metric("live_bytes.full", 1).ok(),
+        arena.ok(),
+    ];
+    let (summary, run) = (
+        Summary::new(&records),
+        AsRun::as_defined(&experiment, false),
+    );
+    let tables = Report::new(&experiment, &summary, &run).tables();
+    let table = tables
+        .iter()
+        .find(|table| table.name == "e.kept.arenas")
+        .expect("an arm keeps books");
+    assert_eq!(
+        table.header.join("; "),
+        "d; arm; arena; full; replaced; thinned; settled; empty; total; reclaimed; total - highwater"
+    );
+    assert_eq!(
+        table.rows[0].join("; "),
+        "10; arena-3.9; 256KiB; 8/8, 75.0 %; -; -; 4/8, 25.0 %; 0/8; 12; 9; 4"
+    );
+    assert_eq!(table.rows.len(), 2, "no row for an arm without arenas");
+    assert!(table.rows[1][2..].iter().all(|entry| entry == "-"));
 }
 
 #[test]

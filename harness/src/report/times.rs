@@ -125,12 +125,15 @@ fn one_row_an_arm(header: &[String], rows: &[Vec<String>]) -> (Vec<String>, Vec<
 /// What arms are compared with that are not thread-safe.
 const OBMALLOC: &str = "obmalloc";
 
-/// The arm that runs twice, or else the first; of those that are not thread-safe CPython's obmalloc, or else its first
-/// variant.
+/// The arm that runs twice, or else the first. Of those that are not thread-safe CPython's obmalloc, or else its first
+/// variant; and if there is none of them, what would be the baseline if it is one of theirs.
 fn baseline<'v>(view: &View<'v>) -> Option<&'v str> {
     if view.unlocked {
         let of = |found: &dyn Fn(&str) -> bool| view.arms.iter().find(|arm| found(arm)).copied();
-        return of(&|arm| arm == OBMALLOC).or_else(|| of(&|arm| arm.starts_with(OBMALLOC)));
+        let obmalloc = of(&|arm| arm == OBMALLOC).or_else(|| of(&|arm| arm.starts_with(OBMALLOC)));
+        if obmalloc.is_some() || view.apart {
+            return obmalloc;
+        }
     }
     let cells = view.report.summary().cells.iter();
     let twice = cells
