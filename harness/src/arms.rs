@@ -1,6 +1,6 @@
 //! The arms: who can be measured, under which name, by which child, with which knobs.
 //!
-//! Grammar, everywhere: `id[:knob=value,...]`, e.g. `tcmalloc-google:sampling=0`; or `name=path.so` for a library of the
+//! Grammar, everywhere: `id[+sized][:knob=value,...]`, e.g. `tcmalloc-google:sampling=0`, `arena-3.9+sized`; or `name=path.so` for a library of the
 //! user's, put in by LD_PRELOAD and labelled `name`.
 
 use crate::nearest::suggest;
@@ -75,6 +75,11 @@ pub struct ArmDef {
     pub knobs: &'static [Knob],
     /// Environment that its child is given beside the common one.
     pub environment: &'static [(&'static str, &'static str)],
+    /// The same child holds it as `id+sized` too: its blocks are given back with their size.
+    pub sized: bool,
+    /// May be called from several threads at once. What is not, takes no lock, and its times are compared only with those
+    /// of others that are not.
+    pub threads: bool,
     /// Blocks keep their contents. (False only for `null`.)
     pub contents: bool,
     /// Address space that growing one block by realloc to N bytes takes at most, as a multiple of N: what footprints
@@ -88,6 +93,9 @@ pub struct ArmDef {
     pub test_only: bool,
 }
 
+/// What stands behind the id of an arm whose blocks are given back with their size.
+pub const SIZED: &str = "+sized";
+
 const fn arm(id: &'static str, child: &'static str, built: bool, what: &'static str) -> ArmDef {
     ArmDef {
         id,
@@ -97,6 +105,8 @@ const fn arm(id: &'static str, child: &'static str, built: bool, what: &'static 
         what,
         knobs: &[],
         environment: &[],
+        sized: false,
+        threads: true,
         contents: true,
         growth_factor: 4,
         reuses: true,
@@ -131,40 +141,68 @@ const SAMPLING: Knob = bytes_knob(
     "mean bytes between sampled allocations; 0 is off (default 2 MiB)",
 );
 
-/// Who serves what obmalloc hands on. Two allocators have to be linked for that, each in a child of its own.
-const BACKINGS: &[Word] = &[
-    Word {
-        name: "system",
-        home: None,
+/// Who serves what obmalloc, or an arena, hands on. Two allocators have to be linked for that, each in a child of its own.
+const fn backings(google: Home, gperftools: Home) -> [Word; 4] {
+    [
+        Word {
+            name: "system",
+            home: None,
+        },
+        Word {
+            name: "tcmalloc-2007",
+            home: None,
+        },
+        Word {
+            name: "tcmalloc-google",
+            home: Some(google),
+        },
+        Word {
+            name: "tcmalloc-gperftools",
+            home: Some(gperftools),
+        },
+    ]
+}
+
+const OBMALLOC_BACKINGS: &[Word] = &backings(
+    Home {
+        child: "child_obmalloc_google",
+        built: cfg!(all(feature = "obmalloc", feature = "tcmalloc-google")),
+        features: "obmalloc,tcmalloc-google",
+        environment: GOOGLE_ENVIRONMENT,
     },
-    Word {
-        name: "tcmalloc-2007",
-        home: None,
+    Home {
+        child: "child_obmalloc_gperftools",
+        built: cfg!(all(feature = "obmalloc", feature = "tcmalloc-gperftools")),
+        features: "obmalloc,tcmalloc-gperftools",
+        environment: &[],
     },
-    Word {
-        name: "tcmalloc-google",
-        home: Some(Home {
-            child: "child_obmalloc_google",
-            built: cfg!(all(feature = "obmalloc", feature = "tcmalloc-google")),
-            features: "obmalloc,tcmalloc-google",
-            environment: GOOGLE_ENVIRONMENT,
-        }),
+);
+
+const ARENA_BACKINGS: &[Word] = &backings(
+    Home {
+        child: "child_arena_google",
+        built: cfg!(feature = "tcmalloc-google"),
+        features: "tcmalloc-google",
+        environment: GOOGLE_ENVIRONMENT,
     },
-    Word {
-        name: "tcmalloc-gperftools",
-        home: Some(Home {
-            child: "child_obmalloc_gperftools",
-            built: cfg!(all(feature = "obmalloc", feature = "tcmalloc-gperftools")),
-            features: "obmalloc,tcmalloc-gperftools",
-            environment: &[],
-        }),
+    Home {
+        child: "child_arena_gperftools",
+        built: cfg!(feature = "tcmalloc-gperftools"),
+        features: "tcmalloc-gperftools",
+        environment: &[],
     },
-];
+);
+
+/// Only where Google's TCMalloc is behind.
+const SAMPLING_BEHIND: Knob = Knob {
+    only_with: Some(("backing", "tcmalloc-google")),
+    ..SAMPLING
+};
 
 const OBMALLOC_KNOBS: &[Knob] = &[
     Knob {
         name: "backing",
-        takes: Takes::Word(BACKINGS),
+        takes: Takes::Word(OBMALLOC_BACKINGS),
         only_with: None,
         what: "who serves no bytes and more than 512 (default system)",
     },
@@ -174,15 +212,13 @@ const OBMALLOC_KNOBS: &[Knob] = &[
         1,
         "arenas at multiples of their size, so that none loses a pool (default 0)",
     ),
-    Knob {
-        only_with: Some(("backing", "tcmalloc-google")),
-        ..SAMPLING
-    },
+    SAMPLING_BEHIND,
 ];
 
 const fn obmalloc(id: &'static str, what: &'static str) -> ArmDef {
     ArmDef {
         feature: "obmalloc",
+        threads: false,
         knobs: OBMALLOC_KNOBS,
         ..arm(id, "child_obmalloc", cfg!(feature = "obmalloc"), what)
     }
@@ -259,17 +295,46 @@ const ALIGNED: Knob = count_knob(
     1,
     "1: arenas begin at multiples of their size, so that no pool of them is lost",
 );
+const BACKING: Knob = Knob {
+    name: "backing",
+    takes: Takes::Word(ARENA_BACKINGS),
+    only_with: None,
+    what: "who serves no bytes and more than the threshold, and arenas with source=malloc (default system)",
+};
 const ARENA_KNOBS: &[Knob] = &[
-    ARENA, POOL, ALIGN, THRESHOLD, KEEP, ORDER, TEST, SOURCE, ALIGNED, NUMBERS,
+    ARENA,
+    POOL,
+    ALIGN,
+    THRESHOLD,
+    KEEP,
+    ORDER,
+    TEST,
+    SOURCE,
+    ALIGNED,
+    NUMBERS,
+    BACKING,
+    SAMPLING_BEHIND,
 ];
 /// Of an arm whose name says what it keeps.
 const ARENA_KNOBS_BUT_KEEP: &[Knob] = &[
-    ARENA, POOL, ALIGN, THRESHOLD, ORDER, TEST, SOURCE, ALIGNED, NUMBERS,
+    ARENA,
+    POOL,
+    ALIGN,
+    THRESHOLD,
+    ORDER,
+    TEST,
+    SOURCE,
+    ALIGNED,
+    NUMBERS,
+    BACKING,
+    SAMPLING_BEHIND,
 ];
 
 const fn own_arena(id: &'static str, what: &'static str) -> ArmDef {
     ArmDef {
         knobs: ARENA_KNOBS,
+        sized: true,
+        threads: false,
         ..arm(id, "child_arena", true, what)
     }
 }
@@ -472,6 +537,7 @@ pub static ARMS: &[ArmDef] = &[
         "CPython 2.4's: arenas are never released, free pools are on one list",
     ),
     ArmDef {
+        threads: false,
         growth_factor: 1,
         reuses: false,
         note: Some("bump is a limit, not an allocator: it never frees"),
@@ -483,6 +549,7 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
+        threads: false,
         contents: false,
         growth_factor: 1,
         note: Some(
@@ -631,6 +698,8 @@ pub struct Arm {
     pub knobs: Vec<(String, String)>,
     /// True for the second run of the baseline, labelled `#2`.
     pub again: bool,
+    /// Blocks are given back with their size.
+    pub sized: bool,
     /// The user's library, if the arm is one.
     pub library: Option<Library>,
 }
@@ -720,18 +789,32 @@ impl Arm {
                 def: &PRELOAD,
                 knobs: Vec::new(),
                 again: false,
+                sized: false,
                 library: Some(Library::find(name, path)?),
             });
         }
         let (id, settings) = text
             .split_once(':')
             .map_or((text, None), |(id, rest)| (id, Some(rest)));
+        let (id, sized) = match id.strip_suffix(SIZED) {
+            Some(id) => (id, true),
+            None => (id, false),
+        };
         let def = ARMS.iter().find(|arm| arm.id == id).ok_or_else(|| {
             BadArm(format!(
                 "unknown allocator `{id}`: {}",
                 suggest(id, &names())
             ))
         })?;
+        if sized && !def.sized {
+            let able = ARMS.iter().filter(|arm| arm.sized).map(|arm| arm.id);
+            return Err(BadArm(format!(
+                "`{text}`: {id} cannot be told sizes; there are {}",
+                able.map(|id| format!("{id}{SIZED}"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )));
+        }
         let mut knobs = BTreeMap::new();
         for setting in settings.into_iter().flat_map(|rest| rest.split(',')) {
             let (name, value) = setting
@@ -778,6 +861,7 @@ impl Arm {
             def,
             knobs: knobs.into_iter().collect(),
             again: false,
+            sized,
             library: None,
         })
     }
@@ -791,12 +875,19 @@ impl Arm {
         }
     }
 
+    /// As its child knows it: without knobs.
+    #[must_use]
+    pub fn id(&self) -> String {
+        let sized = if self.sized { SIZED } else { "" };
+        format!("{}{sized}", self.def.id)
+    }
+
     /// As shown in tables and written in records, e.g. `tcmalloc-google:sampling=0`, `system#2`.
     #[must_use]
     pub fn label(&self) -> String {
         let mut label = match &self.library {
             Some(library) => library.name.clone(),
-            None => self.def.id.to_owned(),
+            None => self.id(),
         };
         for (i, (name, value)) in self.knobs.iter().enumerate() {
             label.push(if i == 0 { ':' } else { ',' });
@@ -933,6 +1024,8 @@ mod tests {
             "tcmalloc-google:sampling=0",
             "jemalloc:dirty_decay_ms=0,muzzy_decay_ms=5",
             "obmalloc:backing=tcmalloc-google,sampling=0",
+            "arena-3.9+sized",
+            "arena+sized:arena=64KiB,backing=tcmalloc-2007",
         ] {
             assert_eq!(Arm::parse(text).map(|arm| arm.label()), Ok(text.to_owned()));
         }
@@ -968,6 +1061,10 @@ mod tests {
             ("system:a=1", "no knob"),
             ("mimalloc:purge_delay=1,purge_delay=2", "twice"),
             ("obmalloc:backing=tcmalloc", "system | tcmalloc-2007"),
+            ("system+sized", "arena-2.4+sized"),
+            ("arena+size", "arena"),
+            ("arena+sized+sized", "unknown"),
+            ("arena:sampling=0", "only with backing=tcmalloc-google"),
             ("obmalloc:sampling=0", "only with backing=tcmalloc-google"),
             ("mine=/no/such/library.so", "no such library"),
             ("jemalloc=/no/such/library.so", "another name"),
@@ -989,6 +1086,10 @@ mod tests {
         assert_eq!(
             of("obmalloc-eager:backing=tcmalloc-gperftools"),
             Ok("child_obmalloc_gperftools")
+        );
+        assert_eq!(
+            of("arena-2.4+sized:backing=tcmalloc-gperftools"),
+            Ok("child_arena_gperftools")
         );
         assert_eq!(
             home("obmalloc:aligned=1,backing=tcmalloc-google").map(|home| home.environment),

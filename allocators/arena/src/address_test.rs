@@ -16,7 +16,10 @@ use crate::work::{Work, count};
 /// # Safety
 /// Of an address in use [`has`](AddressTest::has) says whether it lies in an arena that the table holds, provided that
 /// each was marked when it was got and unmarked when it was released.
-pub unsafe trait AddressTest {
+pub unsafe trait AddressTest: Sized {
+    /// The test, before there is any arena; `None` if the backing refuses what it takes.
+    fn open<O: Os>(os: &O, arena_bits: u32) -> Option<Self>;
+
     /// Whether `p` lies in an arena that is held.
     ///
     /// # Safety
@@ -63,6 +66,10 @@ pub struct VectorWalk;
 
 // SAFETY: the table has all arenas.
 unsafe impl AddressTest for VectorWalk {
+    fn open<O: Os>(_os: &O, _arena_bits: u32) -> Option<Self> {
+        Some(VectorWalk)
+    }
+
     #[inline]
     unsafe fn has<P: Policy>(&self, p: ClientPtr, table: &Table, policy: &P) -> bool {
         let held = |record: &crate::arena::Record| {
@@ -87,6 +94,10 @@ pub struct PoolHeader<const RELEASED: bool = true>;
 // SAFETY: in a pool the header names its arena, which covers it. Outside of all arenas none covers the address. What is
 // between an arena's start and its first pool, or behind the last, is no block.
 unsafe impl<const RELEASED: bool> AddressTest for PoolHeader<RELEASED> {
+    fn open<O: Os>(_os: &O, _arena_bits: u32) -> Option<Self> {
+        Some(PoolHeader)
+    }
+
     #[inline]
     unsafe fn has<P: Policy>(&self, p: ClientPtr, table: &Table, policy: &P) -> bool {
         if p.address() == 0 {
@@ -124,6 +135,10 @@ fn unlikely() {
 
 // SAFETY: the map has exactly what is marked.
 unsafe impl AddressTest for AddressMap {
+    fn open<O: Os>(os: &O, arena_bits: u32) -> Option<Self> {
+        AddressMap::new(os, arena_bits)
+    }
+
     #[inline]
     unsafe fn has<P: Policy>(&self, p: ClientPtr, _table: &Table, policy: &P) -> bool {
         AddressMap::has(self, p.address(), Levels::of(policy.arena_bits()))

@@ -9,16 +9,20 @@
 use crate::debug_text::DebugText;
 use crate::heap::Heap;
 use crate::os::{Libc, Source};
+use crate::over::{Behind, Over};
 use crate::policy::{
     KEEP_ALL, OrderKind, Policy, Python24, Python25, Python38, Python39, Python310, Settings,
     TestKind, Tuned, Unfit,
 };
 use crate::stats::Stats;
-use contract::{Arm, Capabilities, Knobs, Receipt, Refused, SelfStats};
+use contract::backing::{KNOB, tell};
+use contract::{Arm, Backed, Backing, Capabilities, Knobs, Receipt, Refused, SelfStats};
 use core::cell::UnsafeCell;
+use core::ffi::CStr;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering};
+use std::boxed::Box;
 use std::format;
 use std::string::{String, ToString};
 use std::vec;
@@ -31,7 +35,7 @@ static CLAIMED: AtomicBool = AtomicBool::new(false);
 ///
 /// Invariant OPEN: while an [`Arena`] with its entries lives there is a heap in it, and only the thread that opened it,
 /// where that value stays, touches it, one call at a time: no entry calls another or anything that would.
-struct Slot<P: Policy>(UnsafeCell<MaybeUninit<Heap<Libc, P>>>);
+struct Slot<P: Policy>(UnsafeCell<MaybeUninit<Heap<Over, P>>>);
 
 // SAFETY: OPEN: one thread at a time; whoever takes the claim sees what the one before left.
 unsafe impl<P: Policy> Sync for Slot<P> {}
@@ -48,7 +52,7 @@ impl<P: Policy> Slot<P> {
         clippy::mut_from_ref,
         reason = "that there is one alone is the caller's promise"
     )]
-    unsafe fn heap(&self) -> &mut Heap<Libc, P> {
+    unsafe fn heap(&self) -> &mut Heap<Over, P> {
         // SAFETY: the caller's promise.
         unsafe { (*self.0.get()).assume_init_mut() }
     }
@@ -58,16 +62,18 @@ impl<P: Policy> Slot<P> {
 #[derive(Debug)]
 struct Entries {
     numbers_are: &'static str,
-    open: unsafe fn(Settings, Libc) -> Result<(), Refused>,
+    open: unsafe fn(Settings, Over) -> Result<(), Refused>,
     malloc: unsafe extern "C" fn(usize) -> *mut u8,
     calloc: unsafe extern "C" fn(usize, usize) -> *mut u8,
     realloc: unsafe extern "C" fn(*mut u8, usize) -> *mut u8,
+    realloc_sized: unsafe extern "C" fn(*mut u8, usize, usize) -> *mut u8,
     free: unsafe extern "C" fn(*mut u8),
+    free_sized: unsafe extern "C" fn(*mut u8, usize),
     aligned: unsafe fn(usize, usize) -> *mut u8,
     usable: unsafe fn(*mut u8) -> usize,
     stats: unsafe fn() -> Stats,
     text: unsafe fn() -> DebugText,
-    os: unsafe fn() -> Libc,
+    os: unsafe fn() -> Over,
     close: unsafe fn(),
 }
 
@@ -114,6 +120,24 @@ macro_rules! entries {
                 unsafe { SLOT.heap().free(p) }
             }
 
+            /// # Safety
+            /// As `realloc`; and `old` is what the block was last asked for, 0 for null.
+            #[inline(never)]
+            #[unsafe(export_name = concat!("heaplab_arena_", $name, "realloc_sized"))]
+            unsafe extern "C" fn realloc_sized(p: *mut u8, old: usize, new: usize) -> *mut u8 {
+                // SAFETY: OPEN, by the caller's promise, as is what `realloc_sized` asks for.
+                unsafe { SLOT.heap().realloc_sized(p, old, new) }
+            }
+
+            /// # Safety
+            /// As `free`; and `size` is what the block, which is not null, was last asked for.
+            #[inline(never)]
+            #[unsafe(export_name = concat!("heaplab_arena_", $name, "free_sized"))]
+            unsafe extern "C" fn free_sized(p: *mut u8, size: usize) {
+                // SAFETY: OPEN, by the caller's promise, as is what `free_sized` asks for.
+                unsafe { SLOT.heap().free_sized(p, size) }
+            }
+
             pub(super) static ENTRIES: Entries = Entries {
                 numbers_are: $numbers_are,
                 open: |settings, os| {
@@ -124,7 +148,9 @@ macro_rules! entries {
                 malloc,
                 calloc,
                 realloc,
+                realloc_sized,
                 free,
+                free_sized,
                 // SAFETY: OPEN: only a method of the `Arena` that has these entries calls this and what follows.
                 aligned: |align, size| unsafe { SLOT.heap().aligned(align, size) },
                 // SAFETY: OPEN, and the caller's promise is the one that `usable` asks for.
@@ -231,7 +257,7 @@ fn by_word<T: Copy>(
 }
 
 /// The generations: which arms, which settings, which entries.
-static GENERATIONS: &[(&[&str], Settings, &str, &Entries)] = &[
+static GENERATIONS: &[Generation] = &[
     (
         &["arena-2.4"],
         Settings::PYTHON_2_4,
@@ -276,22 +302,32 @@ const KEEP0: Settings = Settings {
     ..Settings::PYTHON_3_10
 };
 
-/// The arm. Only one is open at a time, and it stays on the thread that opened it. Its blocks end with it.
+/// The heap that is open, whatever is behind it. Apart from [`Arena`], which is compiled anew for every backing: of what is
+/// compiled once, the variables are nobody else's, and the machine finds them without a table.
 #[derive(Debug)]
-pub struct Arena {
+struct Opened {
     entries: &'static Entries,
     settings: Settings,
     policy: &'static str,
     _of_this_thread: PhantomData<*mut ()>,
 }
 
+/// The arm, over the C library or over `B`. Only one is open at a time, and it stays on the thread that opened it. Its
+/// blocks end with it.
+#[derive(Debug)]
+pub struct Arena<B: Backing> {
+    opened: Opened,
+    /// BACKED: the heap points into it, and is closed before it goes, as fields go in their order.
+    backing: Option<Box<Backed<B::Heap>>>,
+}
+
 /// Puts a heap into a slot that has none.
 ///
 /// # Safety
 /// The claim is taken, and no heap is in the slot.
-unsafe fn put<P: Policy>(slot: &Slot<P>, os: Libc, policy: P) -> Result<(), Refused> {
+unsafe fn put<P: Policy>(slot: &Slot<P>, os: Over, policy: P) -> Result<(), Refused> {
     let heap = Heap::new(os, policy).ok_or_else(|| {
-        Refused::Unavailable("the C library has no memory for the root of the address map".into())
+        Refused::Unavailable("the backing has no memory for the root of the address map".into())
     })?;
     // SAFETY: the caller's promise: nobody else touches it, and nothing is in it that would have to be dropped.
     unsafe { (*slot.0.get()).write(heap) };
@@ -303,11 +339,26 @@ fn number<T: TryFrom<u64>>(asked: u64, most: T) -> T {
     T::try_from(asked).unwrap_or(most)
 }
 
-/// The settings of an arm with its knobs, whom it asks, and whether numbers are read at run time come what may.
+/// Knobs of our own but the backing's; all others are those of the backing.
+const OWN_KNOBS: [&str; 10] = [
+    "arena",
+    "pool",
+    "align",
+    "threshold",
+    "keep",
+    "order",
+    "test",
+    "source",
+    "aligned",
+    "numbers",
+];
+
+/// The settings of an arm with its knobs, whom it asks if nobody is put in between, and whether numbers are read at run time
+/// come what may.
 fn settings(
     id: &str,
     mut settings: Settings,
-    mut knobs: Knobs,
+    knobs: &mut Knobs<'_>,
 ) -> Result<(Settings, Libc, bool), Refused> {
     let mut os = Libc::default();
     for (name, at) in [
@@ -320,7 +371,7 @@ fn settings(
             *at = number(bytes, usize::MAX);
         }
     }
-    if let Some(order) = by_word(&mut knobs, "order", ORDERS)? {
+    if let Some(order) = by_word(knobs, "order", ORDERS)? {
         // What the list cannot do, it does not do; and what it does again, it does as 3.9.
         settings.keep = match (order, settings.keep) {
             (OrderKind::Global, _) => KEEP_ALL,
@@ -329,7 +380,7 @@ fn settings(
         };
         settings.order = order;
     }
-    if let Some(test) = by_word(&mut knobs, "test", TESTS)? {
+    if let Some(test) = by_word(knobs, "test", TESTS)? {
         settings.test = test;
     }
     // An arm named after what it keeps, or whose list releases nothing, has no such knob.
@@ -344,34 +395,66 @@ fn settings(
         }
         settings.keep = keep as u32;
     }
-    if let Some(source) = by_word(&mut knobs, "source", SOURCES)? {
+    if let Some(source) = by_word(knobs, "source", SOURCES)? {
         os.source = source;
     }
     if let Some(aligned) = knobs.switch("aligned")? {
         os.aligned_arenas = aligned;
     }
-    let read = by_word(&mut knobs, "numbers", NUMBERS)?.unwrap_or(false);
-    knobs.finish(id)?;
+    let read = by_word(knobs, "numbers", NUMBERS)?.unwrap_or(false);
     Ok((settings, os, read))
 }
 
-impl Arena {
+impl<B: Backing> Arena<B> {
     /// CPython's own text about the statistics, as `sys._debugmallocstats()` prints it.
     #[must_use]
     pub fn debug_text(&self) -> DebugText {
         // SAFETY: OPEN.
-        unsafe { (self.entries.text)() }
+        unsafe { (self.opened.entries.text)() }
     }
 
     /// The heap's statistics, as CPython counts them. Takes time in proportion to the pools.
     #[must_use]
     pub fn statistics(&self) -> Stats {
         // SAFETY: OPEN.
-        unsafe { (self.entries.stats)() }
+        unsafe { (self.opened.entries.stats)() }
     }
 }
 
-impl Drop for Arena {
+impl<B: Backing> Arena<B> {
+    /// Before a realloc: a backing is told what the block was last asked for, if the block is sure to be its own.
+    #[inline]
+    fn reallocating(&self, old: usize) {
+        if let Some(backed) = &self.backing
+            && old > self.opened.settings.threshold
+        {
+            backed.reallocating(old);
+        }
+    }
+
+    /// realloc, told the old size.
+    ///
+    /// # Safety
+    /// `p` is a live block of this heap of `old` requested bytes, or null with `old` 0.
+    #[inline]
+    pub(crate) unsafe fn realloc_sized(&self, p: *mut u8, old: usize, new: usize) -> *mut u8 {
+        self.reallocating(old);
+        // SAFETY: OPEN; the caller's promise.
+        unsafe { (self.opened.entries.realloc_sized)(p, old, new) }
+    }
+
+    /// free, told the size.
+    ///
+    /// # Safety
+    /// `p` is a live block of this heap of `size` requested bytes; nobody uses it afterwards.
+    #[inline]
+    pub(crate) unsafe fn give_back_sized(&self, p: *mut u8, size: usize) {
+        // SAFETY: OPEN; the caller's promise.
+        unsafe { (self.opened.entries.free_sized)(p, size) }
+    }
+}
+
+impl Drop for Opened {
     fn drop(&mut self) {
         // SAFETY: OPEN, and this is its end.
         unsafe { (self.entries.close)() };
@@ -379,13 +462,28 @@ impl Drop for Arena {
     }
 }
 
-impl Arm for Arena {
-    fn open(id: &str, knobs: &[(String, String)]) -> Result<Self, Refused> {
-        let arm = GENERATIONS.iter().find(|(ids, ..)| ids.contains(&id));
-        let Some((_, own, ..)) = arm else {
-            return Err(Refused::Unavailable(format!("there is no arm {id}")));
-        };
-        let (settings, os, read) = settings(id, *own, Knobs::new(knobs))?;
+/// A generation: which arms, which settings, which entries.
+type Generation = (
+    &'static [&'static str],
+    Settings,
+    &'static str,
+    &'static Entries,
+);
+
+/// The generation of an arm's name.
+fn generation(id: &str) -> Result<&'static Generation, Refused> {
+    let mut named = GENERATIONS.iter().filter(|(ids, ..)| ids.contains(&id));
+    named
+        .next()
+        .ok_or_else(|| Refused::Unavailable(format!("there is no arm {id}")))
+}
+
+impl Opened {
+    /// `read`: by numbers that are read at run time, even if they are a generation's.
+    ///
+    /// # Safety
+    /// BACKED of what is behind `os`.
+    unsafe fn open(settings: Settings, os: Over, read: bool) -> Result<Opened, Refused> {
         tuned_to(settings)?;
         let (policy, entries) = GENERATIONS
             .iter()
@@ -403,7 +501,7 @@ impl Arm for Arena {
         // SAFETY: the claim is taken, and a slot is emptied before it is given back.
         unsafe { (entries.open)(settings, os) }
             .inspect_err(|_| CLAIMED.store(false, Ordering::Release))?;
-        Ok(Arena {
+        Ok(Opened {
             entries,
             settings,
             policy,
@@ -412,9 +510,28 @@ impl Arm for Arena {
     }
 }
 
+impl<B: Backing> Arm for Arena<B> {
+    fn open(id: &str, knobs: &[(String, String)]) -> Result<Self, Refused> {
+        let (_, own, ..) = generation(id)?;
+        let ours = |(name, _): &(String, String)| name == KNOB || OWN_KNOBS.contains(&&**name);
+        let (own_knobs, rest): (Vec<_>, Vec<_>) = knobs.iter().cloned().partition(ours);
+        let mut knobs = Knobs::new(&own_knobs);
+        let (settings, libc, read) = settings(id, *own, &mut knobs)?;
+        let backing = Backed::open::<B>(id, &mut knobs, &rest)?;
+        knobs.finish(id)?;
+        // SAFETY: BACKED: the box is put into the value that is opened here, which closes the heap before it lets go of it.
+        let behind = backing
+            .as_deref()
+            .map(|backed| unsafe { Behind::new(backed) });
+        // SAFETY: as above.
+        let opened = unsafe { Opened::open(settings, Over { libc, behind }, read)? };
+        Ok(Arena { opened, backing })
+    }
+}
+
 // SAFETY: blocks are those of `Heap`, whose functions ask for no more than the trait's do; OPEN: `self` is here, so this
 // is the thread, and the heap is in its slot.
-unsafe impl contract::Heap for Arena {
+unsafe impl<B: Backing> contract::Heap for Arena<B> {
     const CAPABILITIES: Capabilities = Capabilities {
         threads: false,
         sized: false,
@@ -426,40 +543,42 @@ unsafe impl contract::Heap for Arena {
     #[inline]
     fn malloc(&self, size: usize) -> *mut u8 {
         // SAFETY: OPEN.
-        unsafe { (self.entries.malloc)(size) }
+        unsafe { (self.opened.entries.malloc)(size) }
     }
 
     #[inline]
     fn calloc(&self, count: usize, size: usize) -> *mut u8 {
         // SAFETY: OPEN.
-        unsafe { (self.entries.calloc)(count, size) }
+        unsafe { (self.opened.entries.calloc)(count, size) }
     }
 
     #[inline]
-    unsafe fn realloc(&self, p: *mut u8, _old: usize, new: usize) -> *mut u8 {
+    unsafe fn realloc(&self, p: *mut u8, old: usize, new: usize) -> *mut u8 {
+        self.reallocating(old);
         // SAFETY: OPEN; the caller's promise: a live block of this heap.
-        unsafe { (self.entries.realloc)(p, new) }
+        unsafe { (self.opened.entries.realloc)(p, new) }
     }
 
-    unsafe fn realloc_as_c(&self, p: *mut u8, _old: usize, new: usize) -> Option<*mut u8> {
+    unsafe fn realloc_as_c(&self, p: *mut u8, old: usize, new: usize) -> Option<*mut u8> {
+        self.reallocating(old);
         // SAFETY: OPEN; the caller's promise: a live block of this heap, or null.
-        Some(unsafe { (self.entries.realloc)(p, new) })
+        Some(unsafe { (self.opened.entries.realloc)(p, new) })
     }
 
     #[inline]
     unsafe fn free(&self, p: *mut u8) {
         // SAFETY: OPEN; the caller's promise: a live block of this heap.
-        unsafe { (self.entries.free)(p) }
+        unsafe { (self.opened.entries.free)(p) }
     }
 
     fn aligned(&self, align: usize, size: usize) -> *mut u8 {
         // SAFETY: OPEN.
-        unsafe { (self.entries.aligned)(align, size) }
+        unsafe { (self.opened.entries.aligned)(align, size) }
     }
 
     unsafe fn usable(&self, p: *mut u8) -> Option<usize> {
         // SAFETY: OPEN; the caller's promise: a live block of this heap.
-        Some(unsafe { (self.entries.usable)(p) })
+        Some(unsafe { (self.opened.entries.usable)(p) })
     }
 
     fn trim(&self) -> bool {
@@ -467,56 +586,65 @@ unsafe impl contract::Heap for Arena {
     }
 
     /// Pools and arenas alone: what the backing serves is in the backing's books. Further figures: `arenas_total`,
-    /// `arenas_reclaimed`, `arenas_highwater` and `arenas_current` since the heap was opened, and `arena_bytes` now.
+    /// `arenas_reclaimed`, `arenas_highwater` and `arenas_current` since the heap was opened, `arena_bytes` now, and
+    /// those of the backing.
     fn stats(&self) -> SelfStats {
         let stats = self.statistics();
         let mapped = stats.arenas.current * stats.arenas.size;
+        let mut extra = vec![
+            ("arenas_total", stats.arenas.total),
+            ("arenas_reclaimed", stats.arenas.reclaimed),
+            ("arenas_highwater", stats.arenas.highwater),
+            ("arenas_current", stats.arenas.current),
+            ("arena_bytes", mapped),
+        ];
+        if let Some(backed) = &self.backing {
+            extra.extend(backed.heap().stats().extra);
+        }
         SelfStats {
             allocated: Some(stats.bytes.allocated),
             mapped: Some(mapped),
             resident: None,
-            extra: vec![
-                ("arenas_total", stats.arenas.total),
-                ("arenas_reclaimed", stats.arenas.reclaimed),
-                ("arenas_highwater", stats.arenas.highwater),
-                ("arenas_current", stats.arenas.current),
-                ("arena_bytes", mapped),
-            ],
+            extra,
         }
     }
 
     fn receipt(&self) -> Receipt {
         // SAFETY: OPEN.
-        let os = unsafe { (self.entries.os)() };
-        let mut knobs: Vec<(String, String)> = knobs_of(&self.settings)
+        let os = unsafe { (self.opened.entries.os)() }.libc;
+        let mut knobs: Vec<(String, String)> = knobs_of(&self.opened.settings)
             .into_iter()
             .map(|(name, value)| (name.into(), value))
             .collect();
         knobs.push(("source".into(), word(SOURCES, os.source).into()));
         knobs.push(("aligned".into(), u8::from(os.aligned_arenas).to_string()));
         let mut facts = vec![
-            ("numbers".into(), self.entries.numbers_are.into()),
+            ("numbers".into(), self.opened.entries.numbers_are.into()),
             ("arena_placement".into(), self.placement(os).into()),
-            ("backing".into(), "the C library's malloc".into()),
         ];
-        if self.settings.align < 16 {
+        if self.opened.settings.align < 16 {
             let not = "to 8 bytes, less than some C types of 16 bytes and more want";
             facts.push(("block alignment".into(), not.into()));
         }
-        Receipt {
+        let mut receipt = Receipt {
             allocator: "arena".into(),
             version: concat!("heaplab ", env!("CARGO_PKG_VERSION")).into(),
             build: vec![
                 ("source".into(), "this project's own".into()),
-                ("policy".into(), self.policy.into()),
+                ("policy".into(), self.opened.policy.into()),
             ],
             knobs,
             facts,
-        }
+        };
+        // SAFETY: returns a pointer to a static string that ends in 0.
+        let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
+        let c_library = format!("glibc malloc {}", version.to_string_lossy());
+        tell::<B>(self.backing.as_deref(), c_library, &mut receipt);
+        receipt
     }
 }
 
-impl Arena {
+impl<B: Backing> Arena<B> {
     /// Whether every arena has the same number of pools, as counts of arenas are exact only then.
     fn placement(&self, os: Libc) -> &'static str {
         /// What mmap aligns to at least.
@@ -529,7 +657,7 @@ impl Arena {
             Libc {
                 source: Source::Mmap,
                 ..
-            } if self.settings.pool <= OS_PAGE => "aligned to pools",
+            } if self.opened.settings.pool <= OS_PAGE => "aligned to pools",
             Libc {
                 source: Source::Mmap,
                 ..

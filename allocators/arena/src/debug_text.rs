@@ -31,7 +31,7 @@ impl<O: Os, P: Policy> Heap<O, P> {
 }
 
 /// A number with a comma before every three digits.
-struct Commas(u64);
+pub(crate) struct Commas(pub(crate) u64);
 
 impl Display for Commas {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

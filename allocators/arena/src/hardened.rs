@@ -41,6 +41,19 @@ impl<O: Os, P: Policy> Heap<O, P> {
         }
     }
 
+    /// Aborts if the block at `p` is not live, or cannot be one that was last asked for with `size` bytes: a block of a pool has a size that
+    /// pools serve, and any other such block is a stray, of which there must be one.
+    pub(crate) fn demand_size(&self, p: ClientPtr, size: usize) {
+        let served = self.class_of(size).is_some();
+        let pooled = self.has(p.raw());
+        if pooled {
+            self.demand_live(p);
+        }
+        if pooled != served && !(served && self.strays() > 0) {
+            os::die("freed with a size that it has not, the block", p.address());
+        }
+    }
+
     /// Aborts if the free list of `pool` is not as the heap left it.
     pub(crate) fn demand_sound_list(&self, pool: PoolPtr) {
         self.listed(pool, 0);

@@ -20,10 +20,19 @@ use core::ptr;
 ///
 /// Invariant USED: a pool on a class list is used: it has a free block, and is of that class. A pool that has had a live
 /// block has a class, one of the policy's.
+///
+/// A **stray** is a live block of the backing whose size, as it was last asked for, has a class: there was no arena to be
+/// had for it, or it was to be aligned to more than blocks are, or it was larger once and has stayed with the backing.
+///
+/// Invariant SIZED: there are not more strays than are counted; so while none is counted, a live block is one of a pool
+/// exactly if its size has a class. (A live block of a pool has a size with a class always: realloc to any other size
+/// moves it. Which class the block is of, its pool says: realloc to a size of a smaller class may have left it.) More
+/// than there are can be counted, as somebody who frees or resizes a stray without telling its size does not take it off.
 #[derive(Debug)]
 pub struct Heap<O: Os, P: Policy> {
     os: O,
     policy: P,
+    strays: usize,
     used: [Option<PoolPtr>; MAX_CLASSES],
     test: P::Test,
     arenas: Arenas<P::Order>,
@@ -38,6 +47,7 @@ impl<O: Os, P: Policy> Heap<O, P> {
         Some(Heap {
             os,
             policy,
+            strays: 0,
             used: [None; MAX_CLASSES],
             test,
             arenas,
@@ -62,6 +72,12 @@ impl<O: Os, P: Policy> Heap<O, P> {
     /// Its address test.
     pub fn test(&self) -> &P::Test {
         &self.test
+    }
+
+    /// How many live blocks of the backing have a size that would have been a pool's, or more than that, as the invariant SIZED says. While
+    /// there are none, [`free_sized`](Heap::free_sized) believes the size.
+    pub fn strays(&self) -> usize {
+        self.strays
     }
 
     /// First pool of each class list.
@@ -92,6 +108,19 @@ impl<O: Os, P: Policy> Heap<O, P> {
         Some(unsafe { PoolPtr::of(p, self.policy.pool_size()) })
     }
 
+    /// The class that serves `size` bytes; `None` if the backing does.
+    #[inline(always)]
+    pub(crate) fn class_of(&self, size: usize) -> Option<SizeClass> {
+        SizeClass::of(size, self.policy.threshold(), self.policy.align_bits())
+    }
+
+    /// Counts a block that the backing has given for a size that has a class, if it has given one.
+    #[inline]
+    fn stray(&mut self, p: *mut u8) -> *mut u8 {
+        self.strays += usize::from(!p.is_null());
+        p
+    }
+
     /// What a block of that pool can hold, in bytes.
     #[inline]
     fn size_in(&self, pool: PoolPtr) -> usize {
@@ -105,6 +134,7 @@ impl<O: Os, P: Policy> Heap<O, P> {
     /// If there is no arena to be had for a small block the backing is asked, as CPython does.
     #[inline]
     pub fn malloc(&mut self, size: usize) -> *mut u8 {
+        // Not by `class_of`, through which the compiler makes an instruction more of it.
         let Some(class) = SizeClass::of(size, self.policy.threshold(), self.policy.align_bits())
         else {
             return self.os.malloc(size);
@@ -121,33 +151,40 @@ impl<O: Os, P: Policy> Heap<O, P> {
     extern "C" fn malloc_of_another_pool(&mut self, class: SizeClass, size: usize) -> *mut u8 {
         match self.begin_pool(class) {
             Some(block) => block.hand_out(),
-            None => self.os.malloc(size),
+            None => {
+                let p = self.os.malloc(size);
+                self.stray(p)
+            }
         }
     }
 
     /// A block of `count * size` zero bytes; null if the product overflows or it cannot be had.
     #[inline]
     pub fn calloc(&mut self, count: usize, size: usize) -> *mut u8 {
-        if let Some(bytes) = count.checked_mul(size)
-            && let Some(class) =
-                SizeClass::of(bytes, self.policy.threshold(), self.policy.align_bits())
-            && let Some(block) = self.take_or_begin(class)
-        {
-            let p = block.hand_out();
-            // SAFETY: a block of at least `bytes` bytes, and nobody else's.
-            unsafe { ptr::write_bytes(p, 0, bytes) };
-            return p;
-        }
-        self.os.calloc(count, size)
+        let bytes = count.checked_mul(size);
+        let Some(class) = bytes.and_then(|bytes| self.class_of(bytes)) else {
+            return self.os.calloc(count, size);
+        };
+        let Some(block) = self.take_or_begin(class) else {
+            let p = self.os.calloc(count, size);
+            return self.stray(p);
+        };
+        let p = block.hand_out();
+        // SAFETY: a block of at least so many bytes, and nobody else's; there is a class, so the product did not overflow.
+        unsafe { ptr::write_bytes(p, 0, count * size) };
+        p
     }
 
     /// A block of `size` bytes at a multiple of `align`, a power of two; null if it cannot be had. By the backing if
     /// `align` is more than the step between block sizes.
     pub fn aligned(&mut self, align: usize, size: usize) -> *mut u8 {
         if align <= 1 << self.policy.align_bits() {
-            self.malloc(size)
-        } else {
-            self.os.aligned(align, size)
+            return self.malloc(size);
+        }
+        let p = self.os.aligned(align, size);
+        match self.class_of(size) {
+            Some(_) => self.stray(p),
+            None => p,
         }
     }
 
@@ -161,13 +198,39 @@ impl<O: Os, P: Policy> Heap<O, P> {
     /// `p` is a live block of this heap, or null.
     #[inline]
     pub unsafe fn realloc(&mut self, p: *mut u8, new: usize) -> *mut u8 {
+        // SAFETY: the caller's promise. No bytes have no class, so no stray is taken off the count: SIZED.
+        unsafe { self.resize(p, 0, new) }
+    }
+
+    /// The same, told that the block was last asked for with `old` bytes, so that the count of [strays](Heap::strays) is
+    /// exact.
+    ///
+    /// # Safety
+    /// As [`realloc`](Heap::realloc), and `old` is what was last asked for, 0 for null.
+    #[inline]
+    pub unsafe fn realloc_sized(&mut self, p: *mut u8, old: usize, new: usize) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        unsafe { self.resize(p, old, new) }
+    }
+
+    /// # Safety
+    /// `p` is a live block of this heap, last asked for with `old` bytes, or `old` is 0; or `p` is null.
+    #[inline(always)]
+    unsafe fn resize(&mut self, p: *mut u8, old: usize, new: usize) -> *mut u8 {
         if p.is_null() {
             return self.malloc(new);
         }
         // SAFETY: the caller's promise.
         let Some(pool) = (unsafe { self.pool_of(ClientPtr::new(p)) }) else {
-            // SAFETY: MARKED: a live block of the backing.
-            return unsafe { self.os.realloc(p, new) };
+            let (was, is) = (self.class_of(old).is_some(), self.class_of(new).is_some());
+            // SAFETY: MARKED: a live block of the backing; a stray if `old` has a class.
+            return unsafe {
+                if was || is {
+                    self.resize_stray(p, was, is, new)
+                } else {
+                    self.os.realloc(p, new)
+                }
+            };
         };
         let size = self.size_in(pool);
         if new <= size && 4 * new > 3 * size {
@@ -185,6 +248,22 @@ impl<O: Os, P: Policy> Heap<O, P> {
         to
     }
 
+    /// realloc of a block of the backing that is a stray before, or after.
+    ///
+    /// # Safety
+    /// `p` is a live block of the backing, and a stray if it `was` one.
+    #[cold]
+    #[inline(never)]
+    unsafe fn resize_stray(&mut self, p: *mut u8, was: bool, is: bool, new: usize) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        let to = unsafe { self.os.realloc(p, new) };
+        if !to.is_null() {
+            // SIZED: a stray is counted, so taking one off does not go below 0.
+            self.strays = self.strays + usize::from(is) - usize::from(was);
+        }
+        to
+    }
+
     /// Gives a block back.
     ///
     /// # Safety
@@ -193,11 +272,65 @@ impl<O: Os, P: Policy> Heap<O, P> {
     pub unsafe fn free(&mut self, p: *mut u8) {
         let p = ClientPtr::new(p);
         // SAFETY: the caller's promise.
-        let Some(pool) = (unsafe { self.pool_of(p) }) else {
+        match unsafe { self.pool_of(p) } {
+            // SAFETY: MARKED: a live block of that pool.
+            Some(pool) => unsafe { self.give(pool, p) },
             // SAFETY: MARKED: a live block of the backing, or null.
-            return unsafe { self.os.free(p.raw()) };
-        };
-        // SAFETY: MARKED: a live block of a pool, which the client gives up.
+            None => unsafe { self.os.free(p.raw()) },
+        }
+    }
+
+    /// Gives a block back of which the client tells the size: that alone decides whether it is a pool's or the backing's,
+    /// and no address is tested, as long as there are no [strays](Heap::strays).
+    ///
+    /// # Safety
+    /// `p` is a live block of this heap, last asked for with `size` bytes; nobody uses it afterwards.
+    #[inline(always)]
+    pub unsafe fn free_sized(&mut self, p: *mut u8, size: usize) {
+        if HARDENED {
+            self.demand_size(ClientPtr::new(p), size);
+        }
+        if self.class_of(size).is_none() {
+            // SAFETY: SIZED: no live block of a pool has a size without a class.
+            return unsafe { self.os.free(p) };
+        }
+        if self.strays > 0 {
+            // SAFETY: the caller's promise.
+            return unsafe { self.free_perhaps_stray(p) };
+        }
+        let p = ClientPtr::new(p);
+        // SAFETY: SIZED: a live block of a pool.
+        unsafe { self.give(PoolPtr::of(p, self.policy.pool_size()), p) }
+    }
+
+    /// Sized free while there are strays: the address decides after all.
+    ///
+    /// # Safety
+    /// `p` is a live block of this heap whose size has a class; nobody uses it afterwards.
+    #[cold]
+    #[inline(never)]
+    unsafe extern "C" fn free_perhaps_stray(&mut self, p: *mut u8) {
+        let p = ClientPtr::new(p);
+        // SAFETY: the caller's promise.
+        match unsafe { self.pool_of(p) } {
+            // SAFETY: MARKED: a live block of that pool.
+            Some(pool) => unsafe { self.give(pool, p) },
+            None => {
+                // SIZED: this is a stray, so it is counted.
+                self.strays -= 1;
+                // SAFETY: MARKED: a live block of the backing.
+                unsafe { self.os.free(p.raw()) }
+            }
+        }
+    }
+
+    /// Gives a block back to its pool.
+    ///
+    /// # Safety
+    /// `p` is a live block of `pool`; nobody uses it afterwards.
+    #[inline(always)]
+    unsafe fn give(&mut self, pool: PoolPtr, p: ClientPtr) {
+        // SAFETY: the caller's promise.
         let block = unsafe { p.given_up() };
         if pool.give(block) {
             // SAFETY: it had this one.

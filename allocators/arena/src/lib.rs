@@ -6,8 +6,22 @@
 //! - a **block** is what the client gets: 16, 32, ... 512 bytes.
 //!
 //! ```text
-//! arena  | (lost to alignment) | pool | pool | pool | ...                    | never carved yet |
-//! pool   | header | block | block | block | ... | virgin blocks, never handed out | lost |
+//!  table of arenas            an arena: 1 MiB from the operating system, at any OS page
+//! +-----------------+        +------+--------+--------+--------+-- - - - - - - - - - - --+
+//! | address --------|------->| lost | pool 0 | pool 1 | pool 2 |  not carved yet         |
+//! | empty pools ----|----+   +------+--------+--------+--------+-- - - - - - - - - - - --+
+//! | free pools: 61  |    |          ^ the first multiple of 16 KiB: if the arena begins there, nothing is lost
+//! | next, previous  |    +----------------------------> pool 2, empty
+//! +-----------------+
+//!                             a pool: 16 KiB of blocks of one size class, here of 64 bytes
+//!  class lists               +--------+-------+-------+-------+-------+-- - - - --+------+
+//! | 48 bytes: none  |    +-->| header | block | block | block | block |  virgin   | lost |
+//! | 64 bytes -------|----+   +--------+-------+-------+-------+-------+-- - - - --+------+
+//! | 80 bytes: none  |          |       live    free      live   free     ^ never handed out: the next is at `virgin`
+//!                              |                 ^  \___________^         no block fits into what is lost
+//!                              +-----------------+   each free block begins with the address of the next
+//!
+//!  the header, 48 bytes: live blocks, first free block, next pool, previous pool, arena, class, `virgin`, last offset
 //! ```
 //!
 //! A request of 1 to 512 bytes takes a block of the first pool on its class's list. Everything else, 0 bytes
@@ -17,7 +31,10 @@
 //! the first, so that the emptier ones have a chance to become wholly empty and go back to the operating system.
 //! Whether a block is one of a pool or the backing's is answered by the **address test**.
 //!
-//! Sizes here are those of CPython 3.10 and later. What each generation did otherwise is its [`policy`].
+//! Sizes here are those of CPython 3.10 and later. What each generation did otherwise, with the history of it, is its
+//! [`policy`].
+//!
+//! Who knows the size of a block that is given back can say so: see [`free_sized`](heap::Heap::free_sized).
 //!
 //! From the bottom up, one idea a file, each knowing only those before it:
 //!
@@ -36,10 +53,11 @@
 //! | [`heap`] | malloc, calloc, realloc, free |
 //! | [`stats`] | counted as CPython counts |
 //! | [`debug_text`] | and said as CPython says it |
+//! | [`dump`] | what CPython has said, read back |
 //! | [`check`] | walks everything and compares it with the invariants |
 //!
-//! All of these need nothing but `core`, and [`os`], where [`Libc`](os::Libc) is, the C library. `arm` makes an arm of
-//! the heap, for the harness.
+//! All but [`dump`] need nothing but `core`, and [`os`], where [`Libc`](os::Libc) is, the C library. `arm` makes an arm
+//! of the heap, for the harness, `sized_arm` one that is told sizes, and `over` puts another heap in the C library's place.
 //!
 //! With the feature `hardened` a double free, a pointer into an arena that is no block's and a free list that was written
 //! over abort with a message. It looks at a pool's whole free list at every call, so it is for finding errors.
@@ -57,13 +75,17 @@ mod arm;
 pub mod block;
 pub mod check;
 pub mod debug_text;
+pub mod dump;
 mod hardened;
 pub mod heap;
 pub mod os;
+mod over;
 pub mod policy;
 pub mod pool;
 pub mod size_class;
+mod sized_arm;
 pub mod stats;
 pub mod work;
 
 pub use arm::Arena;
+pub use sized_arm::SizedArena;

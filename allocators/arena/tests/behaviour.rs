@@ -1,6 +1,8 @@
 //! The arms keep the rules of the behaviour suite.
 
-use arena::Arena;
+mod common;
+
+use common::{Arena, SizedArena};
 use contract::suite::{self, alone};
 use contract::{Arm, Heap, Refused};
 
@@ -10,6 +12,22 @@ fn open(id: &str, knobs: &[(&str, &str)]) -> Result<Arena, Refused> {
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
     Arena::open(id, &knobs)
+}
+
+fn open_sized(id: &str, knobs: &[(&str, &str)]) -> Result<SizedArena, Refused> {
+    let knobs: Vec<(String, String)> = knobs
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    SizedArena::open(id, &knobs)
+}
+
+fn keeps_every_rule<H: Heap>(heap: &H, named: &str) {
+    let rows = suite::run(heap);
+    for row in &rows {
+        println!("{row}");
+    }
+    assert_eq!(suite::broken(&rows), "", "{named}");
 }
 
 #[test]
@@ -26,6 +44,19 @@ fn every_arm_keeps_every_rule() {
         ("arena-2.4", &[("source", "malloc"), ("threshold", "256")]),
         ("arena-2.5", &[("source", "malloc"), ("aligned", "1")]),
         ("arena-3.9", &[("order", "last"), ("test", "walk")]),
+        ("arena", &[("backing", "tcmalloc-2007")]),
+        (
+            "arena-2.4",
+            &[("source", "malloc"), ("backing", "tcmalloc-2007")],
+        ),
+        (
+            "arena-2.5",
+            &[
+                ("source", "malloc"),
+                ("aligned", "1"),
+                ("backing", "tcmalloc-2007"),
+            ],
+        ),
         ("arena-3.10", &[("arena", "256KiB"), ("pool", "4KiB")]),
         (
             "arena-3.10",
@@ -38,13 +69,13 @@ fn every_arm_keeps_every_rule() {
         ),
     ] {
         let heap = open(id, knobs).expect("the arm opens");
-        let rows = suite::run(&heap);
-        for row in &rows {
-            println!("{row}");
-        }
-        assert_eq!(suite::broken(&rows), "", "{id} {knobs:?}");
+        keeps_every_rule(&heap, &format!("{id} {knobs:?}"));
         let left = heap.statistics().bytes.allocated;
         assert_eq!(left, 0, "{id} {knobs:?}: everything was given back");
+        drop(heap);
+        let heap = open_sized(&format!("{id}+sized"), knobs).expect("the arm opens");
+        keeps_every_rule(&heap, &format!("{id}+sized {knobs:?}"));
+        assert_eq!(heap.stats().allocated, Some(0), "{id}+sized {knobs:?}");
     }
 }
 
@@ -80,32 +111,32 @@ fn knobs_read_back() {
     for (id, values, policy) in [
         (
             "arena-2.4",
-            "262144 4096 16 512 all global header mmap 0",
+            "262144 4096 16 512 all global header mmap 0 system",
             "CPython 2.4's",
         ),
         (
             "arena-2.5",
-            "262144 4096 16 512 0 slide header mmap 0",
+            "262144 4096 16 512 0 slide header mmap 0 system",
             "CPython 2.5's to 3.7's",
         ),
         (
             "arena-3.8",
-            "262144 4096 16 512 0 constant header mmap 0",
+            "262144 4096 16 512 0 constant header mmap 0 system",
             "CPython 3.8's",
         ),
         (
             "arena-3.9",
-            "262144 4096 16 512 1 constant header mmap 0",
+            "262144 4096 16 512 1 constant header mmap 0 system",
             "CPython 3.9's",
         ),
         (
             "arena-3.10",
-            "1048576 16384 16 512 1 constant radix mmap 0",
+            "1048576 16384 16 512 1 constant radix mmap 0 system",
             "CPython 3.10's and later",
         ),
         (
             "arena-3.10-keep0",
-            "1048576 16384 16 512 0 constant radix mmap 0",
+            "1048576 16384 16 512 0 constant radix mmap 0 system",
             "CPython 3.10's, but an empty arena is released at once",
         ),
     ] {
@@ -149,11 +180,33 @@ fn knobs_read_back() {
     assert_eq!(
         told("arena", knobs),
         (
-            "4194304 65536 8 256 3 last walk malloc 1".into(),
+            "4194304 65536 8 256 3 last walk malloc 1 system".into(),
             "as its knobs say".into(),
             "read at run time".into()
         )
     );
+}
+
+/// The receipt tells who serves, with the knobs of that one.
+#[test]
+fn the_backing_is_told() {
+    let _turn = alone();
+    let fact = |id: &str, knobs: &[(&str, &str)]| {
+        let receipt = open(id, knobs).expect("the arm opens").receipt();
+        let mut facts = receipt.facts.into_iter();
+        let found = facts.find(|(name, _)| name == "backing allocator");
+        (receipt.knobs, found.expect("the fact").1)
+    };
+    let said = |knobs: &[(String, String)], name: &str, value: &str| {
+        knobs.contains(&(name.to_owned(), value.to_owned()))
+    };
+    let (knobs, who) = fact("arena-3.9", &[]);
+    assert!(said(&knobs, "backing", "system"));
+    assert!(who.starts_with("glibc malloc 2."), "{who}");
+    let model = [("backing", "tcmalloc-2007"), ("granule", "8192")];
+    let (knobs, who) = fact("arena-3.9", &model);
+    assert!(said(&knobs, "backing", "tcmalloc-2007") && said(&knobs, "granule", "8192"));
+    assert!(who.contains("google-perftools <= 0.97"), "{who}");
 }
 
 #[test]
@@ -207,6 +260,8 @@ fn what_cannot_be_is_refused_and_leaves_nothing_open() {
         ("arena", ("test", "tree")),
         ("arena", ("order", "fullest")),
         ("arena", ("source", "sbrk")),
+        ("arena", ("backing", "tcmalloc")),
+        ("arena", ("granule", "4096")),
         ("arena-2.4", ("keep", "1")),
         ("arena-3.10-keep0", ("keep", "1")),
     ] {
@@ -215,6 +270,13 @@ fn what_cannot_be_is_refused_and_leaves_nothing_open() {
             "{knobs:?}"
         );
     }
+    for id in ["arena", "arena+sized+sized", "arena-1.5+sized"] {
+        assert!(matches!(open_sized(id, &[]), Err(Refused::Unavailable(_))));
+    }
+    assert!(matches!(
+        open("arena+sized", &[]),
+        Err(Refused::Unavailable(_))
+    ));
     assert!(matches!(
         open("arena-1.5", &[]),
         Err(Refused::Unavailable(_))

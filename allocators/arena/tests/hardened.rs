@@ -29,6 +29,15 @@ const MISTAKES: &[(&str, &str)] = &[
         "written to in a pool that became empty",
         "smashed free list",
     ),
+    (
+        "freed with a size that pools do not serve",
+        "a size that it has not",
+    ),
+    (
+        "the backing's, freed with a size of pools",
+        "a size that it has not",
+    ),
+    ("freed twice, with its size", "double free"),
 ];
 
 /// Makes it.
@@ -82,6 +91,15 @@ fn make<P: Policy>(mistake: &str, policy: P) {
                 }
                 b.write_bytes(0x41, 64);
                 heap.malloc(64);
+            }
+            "freed with a size that pools do not serve" => heap.free_sized(a, 513),
+            "the backing's, freed with a size of pools" => {
+                let large = heap.malloc(1000);
+                heap.free_sized(large, 100);
+            }
+            "freed twice, with its size" => {
+                heap.free_sized(a, 64);
+                heap.free_sized(a, 64);
             }
             _ => panic!("no such mistake: {mistake}"),
         }

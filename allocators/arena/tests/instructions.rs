@@ -9,8 +9,9 @@
 
 #[path = "../../obmalloc/tests/common/mod.rs"]
 mod c_file;
+mod common;
 
-use arena::Arena;
+use common::{Arena, SizedArena};
 use contract::{Arm, Heap, opaque};
 use obmalloc::{AsIs, Classic, Eager};
 use std::process::Command;
@@ -24,6 +25,9 @@ const LIVE: usize = 10_000;
 
 /// Pairs that are counted.
 const PAIRS: usize = 60_000;
+
+/// What pairs may take whose frees are told the size, as a share of what the file's take.
+const SIZED_AT_MOST: f64 = 0.9;
 
 /// The oldest block goes, the newest, any, or all of them.
 const WORKLOADS: [&str; 4] = ["random", "fifo", "stack", "batch"];
@@ -59,16 +63,16 @@ fn steps(workload: &str, pairs: usize) -> Vec<Step> {
         .collect()
 }
 
-/// Frees and allocates. `batch` frees all, then allocates all.
+/// Frees and allocates. `batch` frees all, then allocates all. `B` is what is kept of a block.
 #[inline(never)]
-fn play<H>(
+fn play<H, B: Copy>(
     heap: &H,
     steps: &[Step],
     batch: bool,
-    malloc: impl Fn(&H, usize) -> *mut u8,
-    free: impl Fn(&H, *mut u8),
+    malloc: impl Fn(&H, usize) -> B,
+    free: impl Fn(&H, B),
 ) {
-    let mut live: Vec<*mut u8> = (0..LIVE).map(|n| malloc(heap, 1 + n * 7 % 512)).collect();
+    let mut live: Vec<B> = (0..LIVE).map(|n| malloc(heap, 1 + n * 7 % 512)).collect();
     let run = if batch { LIVE } else { 1 };
     for chunk in steps.chunks(run) {
         for (slot, _) in chunk {
@@ -93,25 +97,55 @@ fn of_heap<H: Heap>(heap: H, steps: &[Step], batch: bool) {
     );
 }
 
+/// The same, each block's size kept beside it and told.
+fn of_sized_heap<H: Heap>(heap: H, steps: &[Step], batch: bool) {
+    const { assert!(H::SIZED_FREE) };
+    // SAFETY: the steps free what is live, once, with its size.
+    play(
+        &heap,
+        steps,
+        batch,
+        |h, size| (h.malloc(size), size),
+        |h, (p, size)| unsafe { h.free_sized(p, size, 1) },
+    );
+}
+
 /// The child: plays, and nothing else. `None` if that heap is not here.
 fn child(heap: &str, workload: &str, pairs: usize) -> Option<()> {
     let steps = steps(workload, pairs);
     let batch = workload == "batch";
     let c = &[("aligned", "1")];
     let aligned = [("aligned".to_owned(), "1".to_owned())];
+    let nothing = || opaque(std::ptr::null_mut());
     match heap {
         "none" => play(
             &(),
             &steps,
             batch,
-            |(), _| opaque(std::ptr::null_mut()),
-            |(), p| {
+            |(), _| nothing(),
+            |(), p: *mut u8| {
                 let _ = opaque(p.cast());
+            },
+        ),
+        "none+sized" => play(
+            &(),
+            &steps,
+            batch,
+            |(), size| (nothing(), size),
+            |(), (p, size)| {
+                let _ = (opaque(p.cast()), std::hint::black_box(size));
             },
         ),
         "obmalloc" => of_heap(c_file::open::<AsIs>(c)?, &steps, batch),
         "obmalloc-classic" => of_heap(c_file::open::<Classic>(c)?, &steps, batch),
         "obmalloc-eager" => of_heap(c_file::open::<Eager>(c)?, &steps, batch),
+        arm if arm.ends_with("+sized") => {
+            of_sized_heap(
+                SizedArena::open(arm, &aligned).expect("opens"),
+                &steps,
+                batch,
+            );
+        }
         arm => of_heap(Arena::open(arm, &aligned).expect("opens"), &steps, batch),
     }
     Some(())
@@ -157,33 +191,38 @@ fn instructions_a_pair() {
     };
     let heaps = [
         "none",
-        "arena-3.10",
+        "none+sized",
         "obmalloc",
-        "arena-3.9",
+        "arena-3.10",
+        "arena-3.10+sized",
         "obmalloc-classic",
-        "arena-2.5",
+        "arena-3.9",
+        "arena-3.9+sized",
         "obmalloc-eager",
+        "arena-2.5",
+        "arena-2.5+sized",
     ];
-    let mut found = thread::scope(|scope| {
+    let found = thread::scope(|scope| {
         let counting = heaps.map(|heap| scope.spawn(move || pairs(heap)));
         counting.map(|one| one.join().expect("counted"))
-    })
-    .into_iter();
-    let loop_alone = found.next().expect("the loop's own");
+    });
+    // What the loop alone takes, without sizes and with them.
+    let [plain, sized] = [found[0], found[1]];
     let mut over = Vec::new();
-    for ours in heaps[1..].iter().step_by(2) {
-        let (Some(own), Some(c)) = (found.next(), found.next()) else {
-            panic!("two for each");
-        };
+    for (names, counts) in heaps[2..].chunks(3).zip(found[2..].chunks(3)) {
         for (n, workload) in WORKLOADS.iter().enumerate() {
-            let [own, c] = [own[n], c[n]].map(|pair| pair - loop_alone[n]);
-            let line = format!(
-                "{ours} {workload}: {own:.1} instructions a pair, the file {c:.1}: {:.3}",
-                own / c
-            );
-            println!("{line}");
-            if own > c {
-                over.push(line);
+            let c = counts[0][n] - plain[n];
+            for (place, most, alone) in [(1, 1.0, plain), (2, SIZED_AT_MOST, sized)] {
+                let own = counts[place][n] - alone[n];
+                let line = format!(
+                    "{} {workload}: {own:.1} instructions a pair, the file {c:.1}: {:.3}, at most {most}",
+                    names[place],
+                    own / c
+                );
+                println!("{line}");
+                if own > most * c {
+                    over.push(line);
+                }
             }
         }
     }

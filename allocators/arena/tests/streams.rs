@@ -9,14 +9,15 @@ use contract::{Block, Canary, Capabilities, Driver, Receipt, SelfStats};
 use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
 
-/// The heap behind the contract, walked every few operations.
-struct Checked {
+/// The heap behind the contract, walked every few operations. `SIZED`: told the size of each block that it resizes or takes
+/// back.
+struct Checked<const SIZED: bool> {
     heap: RefCell<Heap<Staged, Tuned>>,
     operations: Cell<usize>,
 }
 
-impl Checked {
-    fn new(settings: Settings, shift: usize) -> Checked {
+impl<const SIZED: bool> Checked<SIZED> {
+    fn new(settings: Settings, shift: usize) -> Self {
         Checked {
             heap: RefCell::new(heap(settings, shift)),
             operations: Cell::new(0),
@@ -35,14 +36,15 @@ impl Checked {
 }
 
 // SAFETY: `Heap`'s own functions, whose contract is the trait's.
-unsafe impl contract::Heap for Checked {
+unsafe impl<const SIZED: bool> contract::Heap for Checked<SIZED> {
     const CAPABILITIES: Capabilities = Capabilities {
         threads: false,
-        sized: false,
+        sized: SIZED,
         usable: true,
         trim: false,
         contents: true,
     };
+    const SIZED_FREE: bool = SIZED;
 
     fn malloc(&self, size: usize) -> *mut u8 {
         self.call(|heap| heap.malloc(size))
@@ -50,13 +52,23 @@ unsafe impl contract::Heap for Checked {
     fn calloc(&self, count: usize, size: usize) -> *mut u8 {
         self.call(|heap| heap.calloc(count, size))
     }
-    unsafe fn realloc(&self, p: *mut u8, _old: usize, new: usize) -> *mut u8 {
+    unsafe fn realloc(&self, p: *mut u8, old: usize, new: usize) -> *mut u8 {
         // SAFETY: the caller's promise.
-        self.call(|heap| unsafe { heap.realloc(p, new) })
+        self.call(|heap| unsafe {
+            if SIZED {
+                heap.realloc_sized(p, old, new)
+            } else {
+                heap.realloc(p, new)
+            }
+        })
     }
     unsafe fn free(&self, p: *mut u8) {
         // SAFETY: the caller's promise.
         self.call(|heap| unsafe { heap.free(p) });
+    }
+    unsafe fn free_sized(&self, p: *mut u8, size: usize, _align: usize) {
+        // SAFETY: the caller's promise.
+        self.call(|heap| unsafe { heap.free_sized(p, size) });
     }
     fn aligned(&self, align: usize, size: usize) -> *mut u8 {
         self.call(|heap| heap.aligned(align, size))
@@ -91,6 +103,8 @@ enum Step {
     FreeRange(usize, usize),
     /// calloc, looked at, given back.
     Calloc(usize, usize),
+    /// aligned, resized, given back.
+    Aligned(u32, usize, usize),
     /// How many mappings and blocks of the backing are granted from here on.
     Grant(usize, usize),
 }
@@ -111,6 +125,7 @@ fn step(refusals: bool) -> impl Strategy<Value = Step> {
         1 => (at(), 2usize..9).prop_map(|(i, n)| Step::FreeEvery(i, n)),
         2 => (at(), 1usize..200).prop_map(|(i, n)| Step::FreeRange(i, n)),
         2 => (0usize..40, 0usize..40).prop_map(|(n, size)| Step::Calloc(n, size)),
+        2 => (0u32..10, size(), size()).prop_map(|(bits, from, to)| Step::Aligned(bits, from, to)),
         (if refusals { 2 } else { 0 }) => (granted(), granted()).prop_map(|(m, b)| Step::Grant(m, b)),
     ]
 }
@@ -162,8 +177,27 @@ fn settings() -> impl Strategy<Value = (Settings, usize)> {
     )
 }
 
+/// As the driver gives blocks back.
+///
+/// # Safety
+/// As `free_sized`.
+unsafe fn give_back<H: contract::Heap>(heap: &H, p: *mut u8, size: usize, align: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if H::SIZED_FREE {
+            heap.free_sized(p, size, align);
+        } else {
+            heap.free(p);
+        }
+    }
+}
+
 /// Plays one step. A refusal is taken as it comes.
-fn play(driver: &mut Driver<'_, Checked, Canary>, live: &mut Vec<Block>, step: &Step) {
+fn play<const SIZED: bool>(
+    driver: &mut Driver<'_, Checked<SIZED>, Canary>,
+    live: &mut Vec<Block>,
+    step: &Step,
+) {
     let count = live.len();
     match *step {
         Step::Alloc(size) => live.extend(driver.alloc(size)),
@@ -176,7 +210,25 @@ fn play(driver: &mut Driver<'_, Checked, Canary>, live: &mut Vec<Block>, step: &
                 unsafe {
                     assert!((0..n * size).all(|i| p.add(i).read() == 0), "not zero");
                     p.write_bytes(0xEE, n * size);
-                    contract::Heap::free(heap, p);
+                    give_back(heap, p, n * size, 1);
+                }
+            }
+        }
+        Step::Aligned(bits, from, to) => {
+            let heap = driver.heap();
+            let p = contract::Heap::aligned(heap, 1 << bits, from);
+            if !p.is_null() {
+                assert!(p.addr().is_multiple_of(1 << bits));
+                // SAFETY: live, of `from` bytes, then of `to`; freed last.
+                unsafe {
+                    p.write_bytes(0xDD, from);
+                    let q = contract::Heap::realloc(heap, p, from, to);
+                    if q.is_null() {
+                        give_back(heap, p, from, 1 << bits);
+                    } else {
+                        assert!((0..from.min(to)).all(|i| q.add(i).read() == 0xDD));
+                        give_back(heap, q, to, 1);
+                    }
                 }
             }
         }
@@ -215,8 +267,12 @@ fn play(driver: &mut Driver<'_, Checked, Canary>, live: &mut Vec<Block>, step: &
     }
 }
 
-fn run(settings: Settings, shift: usize, steps: &[Step]) -> Result<(), TestCaseError> {
-    let heap = Checked::new(settings, shift);
+fn run<const SIZED: bool>(
+    settings: Settings,
+    shift: usize,
+    steps: &[Step],
+) -> Result<(), TestCaseError> {
+    let heap = Checked::<SIZED>::new(settings, shift);
     let canary = if settings.align < 16 {
         Canary::of_contents()
     } else {
@@ -229,6 +285,9 @@ fn run(settings: Settings, shift: usize, steps: &[Step]) -> Result<(), TestCaseE
         play(&mut driver, &mut live, step);
         prop_assert_eq!(driver.mode().broken(), None);
         prop_assert_eq!(driver.mode().live(), live.len());
+        if SIZED {
+            strays_are_counted(&driver, &live, settings.threshold)?;
+        }
     }
     for block in live {
         driver.free(block);
@@ -239,6 +298,9 @@ fn run(settings: Settings, shift: usize, steps: &[Step]) -> Result<(), TestCaseE
     prop_assert_eq!(heap.check(), Ok(()));
     let stats = heap.stats();
     prop_assert_eq!(stats.bytes.allocated, 0);
+    if SIZED {
+        prop_assert_eq!(heap.strays(), 0);
+    }
     let (made, unmade) = heap.os().mapped.get();
     // A mapping that could not be marked was given back unseen.
     prop_assert_eq!(stats.arenas.current, (made - unmade) as u64);
@@ -251,17 +313,43 @@ fn run(settings: Settings, shift: usize, steps: &[Step]) -> Result<(), TestCaseE
     Ok(())
 }
 
+/// SIZED, and exactly so, since every size is told: live blocks of the backing whose size pools would serve.
+fn strays_are_counted<const SIZED: bool>(
+    driver: &Driver<'_, Checked<SIZED>, Canary>,
+    live: &[Block],
+    threshold: usize,
+) -> Result<(), TestCaseError> {
+    let heap = driver.heap().heap.borrow();
+    let strays = live.iter().filter(|block| {
+        let served = (1..=threshold).contains(&block.size());
+        served && !heap.has(std::ptr::without_provenance(block.address()))
+    });
+    prop_assert_eq!(strays.count(), heap.strays());
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 48 } else { 1000 }))]
 
     #[test]
     fn any_stream((settings, shift) in settings(), steps in prop::collection::vec(step(false), 1..120)) {
-        run(settings, shift, &steps)?;
+        run::<false>(settings, shift, &steps)?;
     }
 
     /// Whatever is refused, the heap stays as it should be, and goes on when memory is there again.
     #[test]
     fn any_stream_with_refusals((settings, shift) in settings(), steps in prop::collection::vec(step(true), 1..120)) {
-        run(settings, shift, &steps)?;
+        run::<false>(settings, shift, &steps)?;
+    }
+
+    #[test]
+    fn any_stream_with_sized_frees((settings, shift) in settings(), steps in prop::collection::vec(step(false), 1..120)) {
+        run::<true>(settings, shift, &steps)?;
+    }
+
+    /// A refusal makes strays, of which the heap knows.
+    #[test]
+    fn any_stream_with_sized_frees_and_refusals((settings, shift) in settings(), steps in prop::collection::vec(step(true), 1..120)) {
+        run::<true>(settings, shift, &steps)?;
     }
 }

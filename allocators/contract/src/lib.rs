@@ -10,6 +10,7 @@
 //! The driver is monomorphised over heap and mode: in [`Plain`] nothing is left of either but the call.
 #![warn(missing_docs)]
 
+pub mod backing;
 mod block;
 mod counted;
 mod driver;
@@ -21,6 +22,7 @@ mod shadow;
 #[cfg(feature = "suite")]
 pub mod suite;
 
+pub use backing::{Backed, Backing};
 pub use block::Block;
 pub use counted::{Counted, Counts, Move};
 

@@ -21,24 +21,14 @@ mod variant;
 #[cfg(obmalloc)]
 mod arenas;
 #[cfg(obmalloc)]
-mod backing;
-#[cfg(obmalloc)]
 mod linked;
 #[cfg(not(obmalloc))]
 mod missing;
 
 pub use books::Books;
+pub use contract::Backing;
 #[cfg(obmalloc)]
 pub use linked::Obmalloc;
 #[cfg(not(obmalloc))]
 pub use missing::Obmalloc;
 pub use variant::{AsIs, Classic, Eager, OneMibEager, Variant};
-
-/// What serves the requests that obmalloc hands on, beside the C library: which heap a child links for that, and what
-/// value of the knob `backing` asks for it.
-pub trait Backing {
-    /// Value of the knob `backing`, and the arm that is opened.
-    const NAME: &'static str;
-    /// Its heap.
-    type Heap: contract::Arm;
-}

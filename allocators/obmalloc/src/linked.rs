@@ -1,13 +1,14 @@
 //! One variant as a heap.
 
 use crate::arenas;
-use crate::backing::Backed;
 use crate::variant::{ArenaHook, BackingHook, Cold};
 use crate::{Backing, Books, Variant};
-use contract::{Arm, Capabilities, Heap, Knobs, Receipt, Refused, SelfStats, opaque};
+use contract::backing::{KNOB, tell};
+use contract::{Arm, Backed, Capabilities, Heap, Knobs, Receipt, Refused, SelfStats, opaque};
 use core::ffi::CStr;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
+use core::ptr;
 use core::sync::atomic::Ordering;
 
 /// Larger requests are not served from pools. Read back when a heap is opened.
@@ -16,11 +17,8 @@ const THRESHOLD: usize = 512;
 /// Blocks from pools are aligned to this. Read back when a heap is opened.
 const ALIGNMENT: usize = 16;
 
-/// Value of the knob `backing` for the C library.
-const SYSTEM: &str = "system";
-
 /// Knobs of our own; all others are the backing's.
-const OWN_KNOBS: [&str; 2] = ["backing", "aligned"];
+const OWN_KNOBS: [&str; 2] = [KNOB, "aligned"];
 
 /// CPython's obmalloc in the variant `V`, backed by the C library or by `B`.
 ///
@@ -132,18 +130,12 @@ impl<V: Variant, B: Backing> Arm for Obmalloc<V, B> {
             .cloned()
             .partition(|(name, _)| OWN_KNOBS.contains(&name.as_str()));
         let mut own = Knobs::new(&own);
-        let asked = own.word("backing", &[SYSTEM, B::NAME])?;
-        let aligned = own.switch("aligned")?.unwrap_or(false);
-        own.finish(id)?;
         if id != V::ARM {
             return Err(Refused::Unavailable(format!("{} is not {id}", V::ARM)));
         }
-        let backing = if asked == Some(B::NAME) {
-            Some(Box::new(Backed::new(B::Heap::open(B::NAME, &rest)?)))
-        } else {
-            Knobs::new(&rest).finish(&format!("{id} with backing={SYSTEM}"))?;
-            None
-        };
+        let aligned = own.switch("aligned")?.unwrap_or(false);
+        let backing = Backed::open::<B>(id, &mut own, &rest)?;
+        own.finish(id)?;
         if V::taken().swap(true, Ordering::Acquire) {
             return Err(Refused::Unavailable(format!(
                 "{id} is open in this process already, and its state is static: close that first"
@@ -160,7 +152,14 @@ impl<V: Variant, B: Backing> Arm for Obmalloc<V, B> {
         };
         let mut wanted = hooks;
         if let Some(backed) = &heap.backing {
-            wanted.backing = backed.hook();
+            let entries = Backed::<B::Heap>::ENTRIES;
+            wanted.backing = BackingHook {
+                ctx: ptr::from_ref::<Backed<B::Heap>>(backed).cast_mut().cast(),
+                malloc: entries.malloc,
+                calloc: entries.calloc,
+                realloc: entries.realloc,
+                free: entries.free,
+            };
         }
         if aligned {
             wanted.arenas = arenas::ALIGNED;
@@ -238,7 +237,7 @@ unsafe impl<V: Variant, B: Backing> Heap for Obmalloc<V, B> {
             return self.malloc(size);
         }
         let p = match &self.backing {
-            Some(backed) => backed.heap.aligned(align, size.max(1)),
+            Some(backed) => backed.aligned(align, size),
             // SAFETY: no preconditions; glibc takes any size with any power of two.
             None => opaque(unsafe { libc::aligned_alloc(align, size.max(1)) }),
         };
@@ -270,7 +269,7 @@ unsafe impl<V: Variant, B: Backing> Heap for Obmalloc<V, B> {
             ("arena_bytes", books.arena_bytes() as u64),
         ];
         if let Some(backed) = &self.backing {
-            extra.extend(backed.heap.stats().extra);
+            extra.extend(backed.heap().stats().extra);
         }
         SelfStats {
             allocated: Some(books.allocated as u64),
@@ -282,11 +281,8 @@ unsafe impl<V: Variant, B: Backing> Heap for Obmalloc<V, B> {
 
     fn receipt(&self) -> Receipt {
         let books = self.books();
-        let mut knobs = vec![
-            ("backing".into(), SYSTEM.into()),
-            ("aligned".into(), u8::from(self.aligned).to_string()),
-        ];
-        let mut facts = vec![
+        let knobs = vec![("aligned".into(), u8::from(self.aligned).to_string())];
+        let facts = vec![
             ("arena bytes".into(), books.arena_size.to_string()),
             ("pool bytes".into(), books.pool_size.to_string()),
             ("alignment".into(), books.alignment.to_string()),
@@ -311,28 +307,7 @@ unsafe impl<V: Variant, B: Backing> Heap for Obmalloc<V, B> {
             ),
             ("arena_placement".into(), self.placement(&books).into()),
         ];
-        match &self.backing {
-            Some(backed) => {
-                let told = backed.heap.receipt();
-                knobs[0].1 = B::NAME.into();
-                knobs.extend(told.knobs);
-                facts.push((
-                    "backing allocator".into(),
-                    format!("{} {}", told.allocator, told.version),
-                ));
-                let named = |(name, value): (String, String)| (format!("backing {name}"), value);
-                facts.extend(told.build.into_iter().chain(told.facts).map(named));
-            }
-            None => {
-                // SAFETY: returns a pointer to a static string that ends in 0.
-                let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
-                facts.push((
-                    "backing allocator".into(),
-                    format!("glibc malloc {}", version.to_string_lossy()),
-                ));
-            }
-        }
-        Receipt {
+        let mut receipt = Receipt {
             allocator: "CPython obmalloc".into(),
             version: "3.11.2".into(),
             build: vec![
@@ -349,7 +324,12 @@ unsafe impl<V: Variant, B: Backing> Heap for Obmalloc<V, B> {
             ],
             knobs,
             facts,
-        }
+        };
+        // SAFETY: returns a pointer to a static string that ends in 0.
+        let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
+        let c_library = format!("glibc malloc {}", version.to_string_lossy());
+        tell::<B>(self.backing.as_deref(), c_library, &mut receipt);
+        receipt
     }
 }
 

@@ -11,6 +11,7 @@ pub mod serve;
 pub mod session;
 pub mod suite;
 
+use crate::arms::{ARMS, PRELOAD, SIZED};
 use crate::probe::limits;
 use crate::trial::{ChildReport, Outcome, Protocol, Receipt, SCHEMA, Thp, TrialSpec};
 use crate::{SOURCE_HASH, workloads};
@@ -184,6 +185,13 @@ fn run_trial<A: Arm>(spec: &TrialSpec) -> ChildReport {
         Err(Refused::Unavailable(why)) => return ended(Outcome::Unavailable { why }),
         Err(Refused::Knob(why)) => return failed(format!("knob refused: {why}")),
     };
+    if !agreed::<A>(&spec.arm) {
+        return failed(format!(
+            "{} says {} of threads, and the list of arms otherwise",
+            spec.arm,
+            A::CAPABILITIES.threads
+        ));
+    }
     if spec.verify && !A::CAPABILITIES.contents {
         return ended(Outcome::Unavailable {
             why: format!("{} keeps no contents to verify", spec.arm),
@@ -251,6 +259,13 @@ fn run_trial<A: Arm>(spec: &TrialSpec) -> ChildReport {
     report.receipt = receipt_of(&heap);
     report.receipt.facts.extend(facts);
     report
+}
+
+/// Whether the arm's heap and the list of arms, by which reports are made, say the same of threads.
+fn agreed<A: Arm>(arm: &str) -> bool {
+    let id = arm.strip_suffix(SIZED).unwrap_or(arm);
+    let listed = ARMS.iter().chain([&PRELOAD]).find(|def| def.id == id);
+    listed.is_none_or(|def| def.threads == A::CAPABILITIES.threads)
 }
 
 /// Settles that the process ends with the harness and is the first to go when memory runs out.

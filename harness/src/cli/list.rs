@@ -1,7 +1,7 @@
 //! `heaplab list`: what there is.
 
 use super::{Failure, children, print, print_json};
-use crate::arms::ARMS;
+use crate::arms::{ARMS, SIZED};
 use crate::definitions;
 use crate::plan::{self, Options};
 use crate::run::env::Environment;
@@ -80,6 +80,13 @@ fn allocators(children: &Path) -> (&'static str, Value, String) {
             "",
             arm.what
         );
+        if arm.sized {
+            let _ = writeln!(
+                text,
+                "  {:20}   {SIZED}  its blocks are given back with their size",
+                ""
+            );
+        }
         if let Some(receipt) = told {
             for (head, pairs) in [("built", &receipt.build), ("reads", &receipt.facts)] {
                 let pairs: Vec<String> = pairs.iter().map(|(k, v)| format!("{k}: {v}")).collect();
@@ -119,6 +126,7 @@ fn allocators(children: &Path) -> (&'static str, Value, String) {
         }
         values.push(json!({
             "id": arm.id, "what": arm.what, "note": arm.note,
+            "sized": arm.sized, "threads": arm.threads,
             "knobs": arm.knobs.iter().map(|knob| json!({
                 "name": knob.name, "takes": knob.takes.to_string(),
                 "min": knob.takes.range().map(|(min, _)| min), "max": knob.takes.range().map(|(_, max)| max),

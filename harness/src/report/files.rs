@@ -1,6 +1,6 @@
 //! The tables of files: for a walk over a real directory, the largest files one by one. The cost of a walk is in them.
 
-use super::{Table, View, is_second, params_text};
+use super::{Table, View, is_second, note_on_locking, params_text};
 use crate::metric;
 use crate::record::TrialRecord;
 use crate::size::{self, counted, three_digits};
@@ -170,6 +170,9 @@ fn walk(
     )];
     if let Some(skipped) = left_out(records) {
         notes.push(format!("Left out, the most of any trial: {skipped}."));
+    }
+    if protocol == Protocol::Time {
+        notes.extend(note_on_locking(arms.iter().copied()));
     }
     let values: Vec<&str> = varying.values().map(String::as_str).collect();
     let (name, point) = if varying.is_empty() {

@@ -1,7 +1,7 @@
 //! The two-way table of a grid's arms, as its definition lays it out: in each cell the median time, its ratio to the
 //! arm that the layout names, and the bytes copied for each byte appended.
 
-use super::{Report, Table, View, census, times};
+use super::{Report, Table, View, census, note_on_locking, times};
 use crate::experiment::{Grid, Layout, LayoutRow};
 use crate::stats::floor::Floor;
 use crate::stats::ratio::{self, LEVEL, Ratio, SEED};
@@ -43,6 +43,10 @@ pub(super) fn table(report: &Report<'_>, grid: &Grid, layout: &Layout) -> Option
         notes.push(census::BOUNDED.to_owned());
     }
     notes.extend(timed.iter().flat_map(Times::notes));
+    if timed.is_some() {
+        let arms = layout.rows.iter().flat_map(|row| &row.arms);
+        notes.extend(note_on_locking(arms.map(String::as_str)));
+    }
     for note in views.iter().flat_map(|view| view.notes_on_arms()) {
         if !notes.contains(&note) {
             notes.push(note);

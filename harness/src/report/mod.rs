@@ -167,8 +167,10 @@ impl<'r> Report<'r> {
                         }
                     }
                     Protocol::Time => {
-                        tables.push(with_walks(&view, times::table(&view)));
-                        tables.extend(per_step::times(&view));
+                        for view in view.by_locking() {
+                            tables.push(with_walks(&view, times::table(&view)));
+                            tables.extend(per_step::times(&view));
+                        }
                     }
                 }
             }
@@ -258,6 +260,10 @@ struct View<'v> {
     arms: Vec<&'v str>,
     /// Parameters that differ between points.
     varying: Vec<&'v str>,
+    /// Its arms are those that are not thread-safe.
+    unlocked: bool,
+    /// The others have a view of their own, which goes by the plain names of tables.
+    apart: bool,
 }
 
 impl<'v> View<'v> {
@@ -292,7 +298,26 @@ impl<'v> View<'v> {
             points,
             arms,
             varying,
+            unlocked: false,
+            apart: false,
         })
+    }
+
+    /// Its arms in two views, those that are thread-safe and those that are not: locks cost time, so one kind is not to be
+    /// ranked against the other. A kind that there is none of is left out.
+    fn by_locking(&self) -> Vec<View<'v>> {
+        let kinds = [false, true].map(|unlocked| {
+            let arms = self.arms.iter().copied();
+            View {
+                arms: arms.filter(|arm| is_unlocked(arm) == unlocked).collect(),
+                varying: self.varying.clone(),
+                unlocked,
+                apart: unlocked && self.arms.iter().any(|arm| !is_unlocked(arm)),
+                ..*self
+            }
+        });
+        let there = kinds.into_iter().filter(|view| !view.arms.is_empty());
+        there.collect()
     }
 
     fn cell(&self, arm: &str, point: &Params) -> Option<&'v Cell> {
@@ -405,10 +430,20 @@ impl<'v> View<'v> {
         .into_iter()
         .flatten()
         .collect();
-        format!("{}: {what} ({})", self.grid.name, parts.join(", "))
+        let heading = if self.unlocked {
+            format!("{}, {UNLOCKED}", self.grid.name)
+        } else {
+            self.grid.name.clone()
+        };
+        format!("{heading}: {what} ({})", parts.join(", "))
     }
 
     fn name(&self, kind: &str) -> String {
+        let kind = if self.apart {
+            format!("{kind}-{}", UNLOCKED.replace(' ', "-"))
+        } else {
+            kind.to_owned()
+        };
         format!("{}.{}.{kind}", self.report.experiment.id, self.grid.name)
     }
 
@@ -447,6 +482,29 @@ impl<'v> View<'v> {
         }
         notes
     }
+}
+
+/// Heading of what is told of arms whose heaps take no lock.
+const UNLOCKED: &str = "not thread-safe";
+
+/// Whether an arm is not thread-safe. What is none of ours is taken for thread-safe.
+fn is_unlocked(arm: &str) -> bool {
+    Arm::parse(arm).is_ok_and(|arm| !arm.def.threads)
+}
+
+/// Under a table in which arms stand that are thread-safe and others that are not: which are not. `None` if it is all of
+/// them, or none.
+fn note_on_locking<'a>(arms: impl Iterator<Item = &'a str>) -> Option<String> {
+    let (unlocked, locked): (Vec<&str>, Vec<&str>) = arms.partition(|arm| is_unlocked(arm));
+    let mixed = !unlocked.is_empty() && !locked.is_empty();
+    mixed.then(|| {
+        format!(
+            "{}{}: {}. Their heaps take no lock, so their times are not to be ranked against those of the others.",
+            UNLOCKED[..1].to_uppercase(),
+            &UNLOCKED[1..],
+            unlocked.join(", ")
+        )
+    })
 }
 
 /// What an arm is that is a library of the user's, and which rules it breaks. `None` for arms of our own.

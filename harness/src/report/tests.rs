@@ -379,6 +379,93 @@ fn a_table_of_times() {
     }
 }
 
+/// Times of arms that take no lock stand apart and are compared with obmalloc, where it is.
+#[test]
+fn what_is_not_thread_safe_stands_apart() {
+    let with = |unlocked: &[(&str, u64)]| -> Vec<TrialRecord> {
+        let mut records = times();
+        for block in 0..6 {
+            records.extend(unlocked.iter().map(|(arm, ms)| {
+                Trial::time("times", arm, block)
+                    .param("mode", "list")
+                    .param("size", "16MiB")
+                    .metric("wall_ns", ms * 1_000_000)
+                    .ok()
+            }));
+        }
+        records
+    };
+    let records = with(&[
+        ("null", 10),
+        ("obmalloc-eager", 60),
+        ("obmalloc", 40),
+        ("arena-3.10+sized", 20),
+    ]);
+    let tables = with_report(&records, |report| report.tables());
+    let [safe, unlocked] = &tables[..] else {
+        panic!("{tables:#?}")
+    };
+    let arms =
+        |table: &Table| -> Vec<String> { table.rows.iter().map(|row| row[0].clone()).collect() };
+    assert_eq!(arms(safe), ["system", "jemalloc", "tcmalloc-2007"]);
+    assert_eq!(
+        (&*unlocked.name, &*unlocked.title),
+        (
+            "e.times.time-not-thread-safe",
+            "times, not thread-safe: wall time as a multiple of obmalloc, by mode (walker, size=16MiB)"
+        )
+    );
+    assert_eq!(unlocked.rows[0], ["obmalloc", "40.0 ms", "-"]);
+    let first = |arm: &str| {
+        let row = unlocked.rows.iter().find(|row| row[0] == arm);
+        row.map_or("", |row| row[1].split(' ').next().unwrap_or(""))
+    };
+    assert_eq!(
+        [
+            first("null"),
+            first("obmalloc-eager"),
+            first("arena-3.10+sized")
+        ],
+        ["0.250", "1.50", "0.500"]
+    );
+    // The second runs of the baseline tell the floor for both.
+    for table in [safe, unlocked] {
+        assert!(
+            table
+                .notes
+                .iter()
+                .any(|note| note.contains("Noise floor: of 12 pairs"))
+        );
+    }
+
+    let tables = with_report(&with(&[("null", 10), ("bump", 20)]), |report| {
+        report.tables()
+    });
+    assert_eq!(tables[0].title, safe.title);
+    assert_eq!(
+        tables[1].title,
+        "times, not thread-safe: wall time, by mode (walker, size=16MiB)"
+    );
+    assert_eq!(tables[1].rows[0], ["null", "10.0 ms", "-"]);
+    assert!(tables[1].notes[0].contains("obmalloc alone, which is not among them"));
+
+    // Where nobody takes a lock, the grid's baseline is one of them, and the table has its plain name.
+    let alone: Vec<TrialRecord> = with(&[("arena-3.9", 10), ("arena-3.8", 20)])
+        .into_iter()
+        .filter(|record| record.arm.starts_with("arena"))
+        .collect();
+    let tables = with_report(&alone, |report| report.tables());
+    let [table] = &tables[..] else {
+        panic!("{tables:#?}")
+    };
+    assert_eq!(table.name, "e.times.time");
+    assert!(
+        table
+            .title
+            .starts_with("times, not thread-safe: wall time as a multiple of arena-3.")
+    );
+}
+
 #[test]
 fn few_blocks_give_no_intervals() {
     let few: Vec<TrialRecord> = times().into_iter().filter(|r| r.block < 2).collect();
@@ -818,6 +905,7 @@ fn a_two_way_table_of_arms() {
         "By definition.",
         "simultaneous over the cells",
         "obmalloc:backing=tcmalloc-2007: tcmalloc-2007 is a MODEL",
+        "Not thread-safe: obmalloc, obmalloc:backing=tcmalloc-2007. Their heaps take no lock",
     ] {
         assert!(notes.contains(said), "{said}: {notes}");
     }

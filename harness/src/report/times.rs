@@ -1,4 +1,5 @@
-//! The table of times: each arm's wall time as a multiple of the baseline's, paired by block.
+//! The table of times: each arm's wall time as a multiple of the baseline's, paired by block. Arms that are not thread-safe
+//! have a table of their own, in which obmalloc is the baseline.
 
 use super::{Table, View, is_second};
 use crate::size::{self, three_digits};
@@ -13,7 +14,9 @@ use crate::trial::{Params, Protocol};
 const METRIC: &str = "wall_ns";
 
 pub(super) fn table(view: &View<'_>) -> Table {
-    let baseline = baseline(view);
+    let Some(baseline) = baseline(view) else {
+        return uncompared(view);
+    };
     let others: Vec<&str> = view
         .arms
         .iter()
@@ -62,18 +65,46 @@ pub(super) fn table(view: &View<'_>) -> Table {
     let known: Vec<Ratio> = ratios.into_iter().flatten().collect();
     let mut notes = statistics(&known, floor);
     notes.extend(view.notes_on_arms());
-    // Columns are headed by values alone, so the title names their parameters.
-    let by = match &view.varying[..] {
-        [] => String::new(),
-        varying => format!(", by {}", varying.join(" and ")),
-    };
-    let title = view.title(&format!("wall time as a multiple of {baseline}{by}"));
+    let title = view.title(&format!(
+        "wall time as a multiple of {baseline}{}",
+        by(view)
+    ));
     let (header, rows) = one_row_an_arm(&header, &rows);
     Table {
         name: view.name("time"),
         title,
         header,
         rows,
+        notes,
+    }
+}
+
+/// Columns are headed by values alone, so the title names their parameters.
+fn by(view: &View<'_>) -> String {
+    match &view.varying[..] {
+        [] => String::new(),
+        varying => format!(", by {}", varying.join(" and ")),
+    }
+}
+
+/// Times alone, of arms of which none is what the others may be compared with.
+fn uncompared(view: &View<'_>) -> Table {
+    let mut header = vec!["arm".to_owned()];
+    header.extend(view.points.iter().map(|point| view.row_label(point)));
+    let rows = view.arms.iter().map(|arm| {
+        let cells = view.points.iter().map(|point| view.cell(arm, point));
+        let times = cells.map(|cell| cell.map_or("-".to_owned(), plain));
+        std::iter::once((*arm).to_owned()).chain(times).collect()
+    });
+    let mut notes = vec![format!(
+        "Medians over blocks. They are compared with {OBMALLOC} alone, which is not among them."
+    )];
+    notes.extend(view.notes_on_arms());
+    Table {
+        name: view.name("time"),
+        title: view.title(&format!("wall time{}", by(view))),
+        header,
+        rows: rows.collect(),
         notes,
     }
 }
@@ -91,8 +122,19 @@ fn one_row_an_arm(header: &[String], rows: &[Vec<String>]) -> (Vec<String>, Vec<
     )
 }
 
-/// The arm that runs twice, or else the first.
-fn baseline<'v>(view: &View<'v>) -> &'v str {
+/// What arms are compared with that are not thread-safe.
+const OBMALLOC: &str = "obmalloc";
+
+/// The arm that runs twice, or else the first. Of those that are not thread-safe CPython's obmalloc, or else its first
+/// variant; and if there is none of them, what would be the baseline if it is one of theirs.
+fn baseline<'v>(view: &View<'v>) -> Option<&'v str> {
+    if view.unlocked {
+        let of = |found: &dyn Fn(&str) -> bool| view.arms.iter().find(|arm| found(arm)).copied();
+        let obmalloc = of(&|arm| arm == OBMALLOC).or_else(|| of(&|arm| arm.starts_with(OBMALLOC)));
+        if obmalloc.is_some() || view.apart {
+            return obmalloc;
+        }
+    }
     let cells = view.report.summary().cells.iter();
     let twice = cells
         .filter(|cell| cell.grid == view.grid.name && is_second(&cell.arm))
@@ -101,7 +143,7 @@ fn baseline<'v>(view: &View<'v>) -> &'v str {
                 .iter()
                 .find(|arm| cell.arm.strip_suffix("#2") == Some(arm))
         });
-    twice.copied().unwrap_or(view.arms[0])
+    twice.or(view.arms.first()).copied()
 }
 
 /// The noise floor of the run: all A/A pairs of all its cells.

@@ -79,7 +79,7 @@ fn inquire(
 ) -> Asked<Answers> {
     let inquiry = Inquiry {
         source_hash: crate::SOURCE_HASH.to_owned(),
-        arm: arm.def.id.to_owned(),
+        arm: arm.id(),
         knobs: arm.knobs.clone(),
     };
     match spawn::inquiry(child, environment, option, &inquiry, LIMIT) {

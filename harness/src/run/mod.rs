@@ -260,7 +260,7 @@ impl<'p> Run<'p> {
         let spec = TrialSpec {
             schema: SCHEMA,
             source_hash: crate::SOURCE_HASH.to_owned(),
-            arm: arm.def.id.to_owned(),
+            arm: arm.id(),
             knobs: arm.knobs.clone(),
             workload: trial.workload.clone(),
             params: trial.params.clone(),

@@ -63,7 +63,7 @@ impl Server {
         affordable(needs, has).map_err(NoAnswer::TooMuch)?;
         let mut command = Command::new(children.join(home.child));
         let mut child = limits::dies_with_us(&mut command)
-            .args([COMMAND, arm.def.id])
+            .args([COMMAND, &arm.id()])
             .env_clear()
             .envs(environment(arm, 0))
             .envs(preloaded(arm))
@@ -110,7 +110,7 @@ impl Server {
             trial: TrialSpec {
                 schema: SCHEMA,
                 source_hash: crate::SOURCE_HASH.to_owned(),
-                arm: self.arm.def.id.to_owned(),
+                arm: self.arm.id(),
                 knobs: self.arm.knobs.clone(),
                 workload: task.workload.id.to_owned(),
                 params: task.params.clone(),

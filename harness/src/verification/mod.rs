@@ -6,7 +6,7 @@
 
 pub mod tables;
 
-use crate::arms::{ARMS, Arm, Takes};
+use crate::arms::{ARMS, Arm, SIZED, Takes};
 use crate::behaviour::Behaviour;
 use crate::plan::{BadPlan, Plan, PlannedTrial};
 use crate::record::TrialRecord;
@@ -23,7 +23,7 @@ pub const ID: &str = "verify";
 /// The file that holds a [`Verification`].
 pub const FILE: &str = "behaviour.json";
 
-/// Every arm that users may ask for, and once more with each word but the default one of a knob whose words can choose
+/// Every arm that users may ask for, also as one that is told sizes, and once more with each word but the default one of a knob whose words can choose
 /// another child. Words of other knobs are values like any other, and a matter of the allocator's own tests.
 ///
 /// # Errors
@@ -32,6 +32,7 @@ pub fn arms() -> Result<Vec<Arm>, BadPlan> {
     let mut labels = Vec::new();
     for arm in ARMS.iter().filter(|arm| !arm.test_only) {
         labels.push(arm.id.to_owned());
+        labels.extend(arm.sized.then(|| format!("{}{SIZED}", arm.id)));
         for knob in arm.knobs {
             if let Takes::Word(words) = knob.takes
                 && words.iter().any(|word| word.home.is_some())

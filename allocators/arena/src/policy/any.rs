@@ -60,6 +60,13 @@ impl AnyOrder {
     }
 }
 
+/// As in CPython 3.8 and later.
+impl Default for AnyOrder {
+    fn default() -> Self {
+        AnyOrder::new(OrderKind::Constant)
+    }
+}
+
 macro_rules! each_order {
     ($any:expr, $order:ident => $call:expr) => {
         match $any {
@@ -123,6 +130,11 @@ macro_rules! each_test {
 
 // SAFETY: as each of them.
 unsafe impl AddressTest for AnyTest {
+    /// By a radix tree, as in CPython 3.10 and later.
+    fn open<O: Os>(os: &O, arena_bits: u32) -> Option<Self> {
+        AnyTest::new(TestKind::Radix, os, arena_bits)
+    }
+
     #[inline]
     unsafe fn has<P: Policy>(&self, p: ClientPtr, table: &Table, policy: &P) -> bool {
         // SAFETY: the caller's promise.

@@ -1,9 +1,11 @@
-//! CPython 3.10 and later: arenas of 1 MiB and pools of 16 KiB, which no header test can serve, so the address test is a
-//! radix tree (bpo-37448). One empty arena is kept, as since 3.9.
+//! CPython 3.10 and later: arenas of 1 MiB, pools of 16 KiB (bpo-37448).
+//!
+//! **The rule** for arenas is that of 3.9. Pools are larger than an OS page now, and the place where a foreign block's pool would
+//! begin may be no memory of the process at all. So whether an address lies in an arena is told by a radix tree of three
+//! levels, each of whose leaves knows where in its MiB of addresses an arena begins and where one ends.
 
 use super::{ByFreePools, Policy};
 use crate::address_map::AddressMap;
-use crate::os::Os;
 
 /// The policy, its numbers constants of the code.
 #[derive(Debug, Clone, Copy)]
@@ -23,16 +25,6 @@ impl Default for Python310 {
 unsafe impl Policy for Python310 {
     type Order = ByFreePools;
     type Test = AddressMap;
-
-    #[inline]
-    fn order(&self) -> Self::Order {
-        ByFreePools::default()
-    }
-
-    #[inline]
-    fn test<O: Os>(&self, os: &O) -> Option<Self::Test> {
-        AddressMap::new(os, self.arena_bits())
-    }
 
     #[inline]
     fn keep(&self) -> u32 {

@@ -1,9 +1,11 @@
-//! CPython 3.9: an empty arena stays if no usable one follows it, so that a block at the edge of an arena does not cost an
-//! arena a round (bpo-37257).
+//! CPython 3.9: one empty arena is kept (bpo-37257).
+//!
+//! **The rule** is that of 3.8, but an arena all of whose pools are free goes back only if another one with free pools follows
+//! it on the list. It is the emptiest there is, so it stands last, and stays, unless there is another as empty. Without
+//! that, a block that comes and goes at the edge of an arena costs an arena each time.
 
 use super::{ByFreePools, Policy};
 use crate::address_test::PoolHeader;
-use crate::os::Os;
 
 /// The policy, its numbers constants of the code.
 #[derive(Debug, Clone, Copy, Default)]
@@ -13,16 +15,6 @@ pub struct Python39;
 unsafe impl Policy for Python39 {
     type Order = ByFreePools;
     type Test = PoolHeader;
-
-    #[inline]
-    fn order(&self) -> Self::Order {
-        ByFreePools::default()
-    }
-
-    #[inline]
-    fn test<O: Os>(&self, _os: &O) -> Option<Self::Test> {
-        Some(PoolHeader)
-    }
 
     #[inline]
     fn arena_bits(&self) -> u32 {

@@ -4,8 +4,23 @@
 use arena::heap::Heap;
 use arena::os::{Libc, Os, Source};
 use arena::policy::{Settings, Tuned};
+use contract::Backing;
 use std::cell::Cell;
 use std::ptr::{self, NonNull};
+
+/// The model of 2007 as a backing.
+#[derive(Debug)]
+pub enum Model {}
+
+impl Backing for Model {
+    const NAME: &'static str = "tcmalloc-2007";
+    type Heap = tcmalloc_2007::Tcmalloc2007;
+}
+
+/// The arms, over the C library or over the model.
+pub type Arena = arena::Arena<Model>;
+/// The same, told sizes.
+pub type SizedArena = arena::SizedArena<Model>;
 
 /// How often a test that runs many operations walks the whole heap: after each in a debug build, after every 64 in a
 /// release build.

@@ -26,7 +26,7 @@ use arena::policy::{
 use contract::suite::alone;
 use model::{Model, Plays};
 use obmalloc::{AsIs, Classic, Eager, OneMibEager, Variant};
-use side::{ALIGNED, CFile, Side};
+use side::{ALIGNED, CFile, Side, Sized};
 use std::collections::HashMap;
 use stream::{Geometry, Op, Random, STREAMS};
 
@@ -196,8 +196,8 @@ impl<A: Side, B: Side> Duel<A, B> {
             (Op::Free(_), Some(was)) => {
                 self.intact(slot, was.size, was.ours, was.size);
                 self.go(&was);
-                self.ours.free(was.ours);
-                self.theirs.free(was.theirs);
+                self.ours.free(was.ours, was.size);
+                self.theirs.free(was.theirs, was.size);
             }
             (op, _) => panic!("the stream is wrong: {op:?}"),
         }
@@ -307,6 +307,23 @@ fn python_3_8_is_eager() {
 #[test]
 fn python_2_5_is_eager() {
     as_the_file::<_, Eager>("2.5", Settings::PYTHON_2_5, operations(), || Python25);
+}
+
+/// Told the size of each block that it takes back, a heap decides the same.
+fn sized_as_the_file<P: Policy, V: Variant>(named: &str, settings: Settings, policy: fn() -> P) {
+    let _turn = alone();
+    play_all(named, settings, operations() / 2, || {
+        let theirs = CFile::<V>::open()?;
+        let ours = Heap::new(ALIGNED, policy()).expect("memory");
+        Some((Sized(ours), theirs))
+    });
+}
+
+#[test]
+fn sized_frees_decide_the_same() {
+    sized_as_the_file::<_, AsIs>("3.10+sized", Settings::PYTHON_3_10, Python310::default);
+    sized_as_the_file::<_, Classic>("3.9+sized", Settings::PYTHON_3_9, || Python39);
+    sized_as_the_file::<_, Eager>("2.5+sized", Settings::PYTHON_2_5, || Python25);
 }
 
 /// Put together at run time, and with another address test, a policy decides the same.

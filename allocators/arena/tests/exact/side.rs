@@ -24,8 +24,8 @@ pub trait Side {
     fn calloc(&mut self, count: usize, size: usize) -> Self::Block;
     /// `block`, live and of `old` bytes, becomes one of `new`.
     fn realloc(&mut self, block: Self::Block, old: usize, new: usize) -> Self::Block;
-    /// `block`, live, goes.
-    fn free(&mut self, block: Self::Block);
+    /// `block`, live and of `size` bytes, goes.
+    fn free(&mut self, block: Self::Block, size: usize);
     /// Where a block of a pool lies: something that names the arena, and the offset in it.
     fn place(&self, block: Self::Block) -> (usize, usize);
     /// Where its bytes are, if it has any.
@@ -51,7 +51,7 @@ impl<P: Policy> Side for Heap<Libc, P> {
         // SAFETY: live, says the trait.
         unsafe { Heap::realloc(self, block, new) }
     }
-    fn free(&mut self, block: *mut u8) {
+    fn free(&mut self, block: *mut u8, _size: usize) {
         // SAFETY: live, says the trait.
         unsafe { Heap::free(self, block) }
     }
@@ -72,6 +72,44 @@ impl<P: Policy> Side for Heap<Libc, P> {
     }
     fn check(&self) {
         assert_eq!(Heap::check(self), Ok(()));
+    }
+}
+
+/// Ours, told the size of each block that it resizes or takes back.
+pub struct Sized<P: Policy>(pub Heap<Libc, P>);
+
+impl<P: Policy> Side for Sized<P> {
+    type Block = *mut u8;
+
+    fn malloc(&mut self, size: usize) -> *mut u8 {
+        self.0.malloc(size)
+    }
+    fn calloc(&mut self, count: usize, size: usize) -> *mut u8 {
+        self.0.calloc(count, size)
+    }
+    fn realloc(&mut self, block: *mut u8, old: usize, new: usize) -> *mut u8 {
+        // SAFETY: live, says the trait, of `old` bytes.
+        unsafe { self.0.realloc_sized(block, old, new) }
+    }
+    fn free(&mut self, block: *mut u8, size: usize) {
+        // SAFETY: live, says the trait, of `size` bytes.
+        unsafe { self.0.free_sized(block, size) }
+    }
+    fn place(&self, block: *mut u8) -> (usize, usize) {
+        self.0.place(block)
+    }
+    fn bytes(&self, block: *mut u8) -> Option<*mut u8> {
+        Some(block)
+    }
+    fn text(&self, beside: Option<&str>) -> String {
+        self.0.text(beside)
+    }
+    fn check(&self) {
+        Side::check(&self.0);
+        if self.0.stats().bytes.allocated == 0 {
+            // A stream frees all it has made, so the strays are gone, too.
+            assert_eq!(self.0.strays(), 0);
+        }
     }
 }
 
@@ -112,7 +150,7 @@ impl<V: Variant> Side for CFile<V> {
         // SAFETY: live, says the trait.
         unsafe { self.heap.realloc(block, old, new) }
     }
-    fn free(&mut self, block: *mut u8) {
+    fn free(&mut self, block: *mut u8, _size: usize) {
         // SAFETY: live, says the trait.
         unsafe { self.heap.free(block) }
     }
@@ -139,7 +177,7 @@ impl Side for Model {
     fn realloc(&mut self, block: BlockAt, _old: usize, new: usize) -> BlockAt {
         Model::realloc(self, block, new)
     }
-    fn free(&mut self, block: BlockAt) {
+    fn free(&mut self, block: BlockAt, _size: usize) {
         Model::free(self, block);
     }
     fn place(&self, block: BlockAt) -> (usize, usize) {
