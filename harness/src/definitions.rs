@@ -39,6 +39,12 @@ pub static BUILT_IN: &[(&str, &str)] = &[
     ),
     ("survivors", include_str!("../experiments/survivors.toml")),
     ("size-shift", include_str!("../experiments/size-shift.toml")),
+    (
+        "peak-then-free",
+        include_str!("../experiments/peak-then-free.toml"),
+    ),
+    ("burst-idle", include_str!("../experiments/burst-idle.toml")),
+    ("lines", include_str!("../experiments/lines.toml")),
 ];
 
 /// A definition that cannot be had.

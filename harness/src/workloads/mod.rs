@@ -2,8 +2,10 @@
 //! `unsafe`: they see a [`Driver`] and blocks.
 #![forbid(unsafe_code)]
 
+pub mod burst_idle;
 pub mod dict_retention;
 pub mod growth;
+pub mod lines;
 pub mod million_lists;
 pub mod packing;
 pub mod pairs;
@@ -16,6 +18,7 @@ mod draw;
 mod numbered;
 mod objects;
 mod pointers;
+mod strings;
 
 use crate::arms::ArmDef;
 use crate::child::phases::{EMPTY, START, TRIMMED};
@@ -56,6 +59,8 @@ pub static WORKLOADS: &[WorkloadDef] = &[
     survivors::WORKLOAD,
     size_shift::WORKLOAD,
     packing::WORKLOAD,
+    burst_idle::WORKLOAD,
+    lines::WORKLOAD,
 ];
 
 /// Every phase of any workload, in the order in which reports show them.
@@ -78,12 +83,14 @@ enum Work {
     Walker(walker::Walker),
     Growth(growth::Growth),
     Pairs(pairs::Pairs),
+    Lines(lines::Lines),
     // Their tables are filled by the work itself, so each run makes its own.
     MillionLists(Params),
     DictRetention(Params),
     Survivors(Params),
     SizeShift(Params),
     Packing(Params, u64),
+    BurstIdle(Params, u64),
 }
 
 /// Runs the workload `id` once under `driver`.
@@ -114,6 +121,8 @@ pub fn prepare(id: &str, params: &Params, seed: u64) -> Result<Prepared, Stop> {
         "survivors" => Work::Survivors(params.clone()),
         "size-shift" => Work::SizeShift(params.clone()),
         "packing" => Work::Packing(params.clone(), seed),
+        "burst-idle" => Work::BurstIdle(params.clone(), seed),
+        "lines" => Work::Lines(lines::prepare(params, seed)?),
         other => {
             return Err(Stop::Input(format!(
                 "this child knows no workload `{other}`"
@@ -142,6 +151,8 @@ impl Prepared {
             Work::Survivors(params) => survivors::run(params, driver, session),
             Work::SizeShift(params) => size_shift::run(params, driver, session),
             Work::Packing(params, seed) => packing::run(params, *seed, driver, session),
+            Work::BurstIdle(params, seed) => burst_idle::run(params, *seed, driver, session),
+            Work::Lines(lines) => lines::run(lines, driver, session),
         }
     }
 
@@ -301,6 +312,11 @@ mod tests {
             ("pairs", &[("live", "11M")], "such as 10k"),
             ("pairs", &[("pairs", "0")], "from 1 to 100M"),
             ("pairs", &[("shape", "batch-lfo")], "batch-lifo"),
+            ("burst-idle", &[("order", "filo")], "fifo"),
+            ("burst-idle", &[("idle", "2500")], "such as 20s"),
+            ("burst-idle", &[("idle", "2h")], "at most 1h"),
+            ("lines", &[("mode", "keep")], "keep-all"),
+            ("lines", &[("passes", "0")], "from 1 to 1k"),
         ] {
             let error = find(workload)
                 .and_then(|w| w.resolve(&params(given)))
