@@ -3,10 +3,11 @@
 
 mod common;
 
-use common::{Ran, definition, metric};
+use common::{Ran, definition, metric, obmalloc_missing};
 use heaplab::input::lognormal;
 use heaplab::record::TrialRecord;
 use heaplab::trial::Outcome;
+use std::collections::BTreeSet;
 
 /// One cell of `workload` under each of `arms`, by `protocol`.
 fn ran(
@@ -240,6 +241,63 @@ fn lines_in_small() {
             assert_eq!(record.checksum_ops, records[0].checksum_ops, "{mode}");
             assert!(record.checksum_contents.is_some(), "{mode}");
             assert_eq!(record.checksum_contents, record.input_hash, "{mode}");
+        }
+    }
+}
+
+/// Arms with arenas of 256 KiB, so of 64 pools.
+fn small_arenas() -> Vec<&'static str> {
+    let mut arms = vec!["arena-3.9:aligned=1"];
+    if !obmalloc_missing() {
+        arms.push("obmalloc-classic:aligned=1");
+    }
+    arms
+}
+const POOLS: u64 = 64;
+/// Blocks of `size` bytes in a pool of 4 KiB with its header.
+fn in_a_pool(size: u64) -> u64 {
+    (4096 - 48) / size
+}
+
+/// How many units of `blocks` blocks each have one of every `every`th block of `count`.
+fn touched(count: u64, every: u64, blocks: u64) -> u64 {
+    let units = (0..count)
+        .step_by(every as usize)
+        .map(|block| block / blocks);
+    units.collect::<BTreeSet<u64>>().len() as u64
+}
+
+#[test]
+fn an_arena_stays_for_one_survivor() {
+    let (count, in_an_arena) = (20_000, POOLS * in_a_pool(512));
+    assert_eq!(in_an_arena, 448);
+    for every in [16, 448, 512, 3000] {
+        let params = format!("blocks = \"20k\", size = \"512\", every = \"{every}\"");
+        for record in counted("survivors", &params, &small_arenas()) {
+            let full = metric(&record, "arenas_current.full");
+            assert_eq!(full, count.div_ceil(in_an_arena));
+            let left = metric(&record, "arenas_current.thinned");
+            assert_eq!(
+                left,
+                touched(count, every, in_an_arena),
+                "{every} {}",
+                record.arm
+            );
+        }
+    }
+}
+
+#[test]
+fn a_pool_without_a_survivor_serves_another_size() {
+    let count = 50_000;
+    for every in [8, 63, 200, 1000] {
+        let params = format!("blocks = \"50k\", every = \"{every}\"");
+        for record in counted("size-shift", &params, &small_arenas()) {
+            let kept = touched(count, every, in_a_pool(64));
+            let second = (count - count.div_ceil(every)) * 64 / 96;
+            let needed = (kept + second.div_ceil(in_a_pool(96))).div_ceil(POOLS);
+            let held = metric(&record, "arenas_current.shifted");
+            assert_eq!(held, needed, "{every} {}", record.arm);
         }
     }
 }
