@@ -80,6 +80,9 @@ pub struct ArmDef {
     /// May be called from several threads at once. What is not, takes no lock, and its times are compared only with those
     /// of others that are not.
     pub threads: bool,
+    /// Knobs that the C library reads once, when a process starts, each with the name of its tunable: they are set in
+    /// the child's environment, and the child looks whether it happened.
+    pub tunables: &'static [(&'static str, &'static str)],
     /// Blocks keep their contents. (False only for `null`.)
     pub contents: bool,
     /// Address space that growing one block by realloc to N bytes takes at most, as a multiple of N: what footprints
@@ -107,6 +110,7 @@ const fn arm(id: &'static str, child: &'static str, built: bool, what: &'static 
         environment: &[],
         sized: false,
         threads: true,
+        tunables: &[],
         contents: true,
         growth_factor: 4,
         reuses: true,
@@ -132,7 +136,30 @@ const fn count_knob(name: &'static str, min: u64, max: u64, what: &'static str) 
     }
 }
 
-const GOOGLE_ENVIRONMENT: &[(&str, &str)] = &[("GLIBC_TUNABLES", "glibc.pthread.rseq=0")];
+/// The variable by which the C library is told its tunables.
+const TUNABLES: &str = "GLIBC_TUNABLES";
+const GOOGLE_ENVIRONMENT: &[(&str, &str)] = &[(TUNABLES, "glibc.pthread.rseq=0")];
+
+const JEMALLOC_KNOBS: &[Knob] = &[
+    count_knob(
+        "dirty_decay_ms",
+        0,
+        1_000_000,
+        "time until dirty pages are purged",
+    ),
+    count_knob(
+        "muzzy_decay_ms",
+        0,
+        1_000_000,
+        "time until muzzy pages are purged",
+    ),
+    count_knob(
+        "background_thread",
+        0,
+        1,
+        "1: threads of jemalloc's own purge, also while the program does nothing (default 0)",
+    ),
+];
 
 const SAMPLING: Knob = bytes_knob(
     "sampling",
@@ -350,25 +377,25 @@ pub static ARMS: &[ArmDef] = &[
                 "M_MMAP_THRESHOLD; fixes the adaptive threshold",
             ),
             bytes_knob("trim_threshold", 0, 1 << 40, "M_TRIM_THRESHOLD"),
+            bytes_knob(
+                "mxfast",
+                0,
+                160,
+                "M_MXFAST: the largest request that the fast bins take back; 0 is none",
+            ),
+            count_knob(
+                "tcache_count",
+                0,
+                127,
+                "freed blocks of a size that the thread cache keeps (default 7); 0 is no thread cache",
+            ),
         ],
+        tunables: &[("tcache_count", "glibc.malloc.tcache_count")],
         growth_factor: 2,
         ..arm("system", "child_system", true, "the C library's malloc")
     },
     ArmDef {
-        knobs: &[
-            count_knob(
-                "dirty_decay_ms",
-                0,
-                1_000_000,
-                "time until dirty pages are purged",
-            ),
-            count_knob(
-                "muzzy_decay_ms",
-                0,
-                1_000_000,
-                "time until muzzy pages are purged",
-            ),
-        ],
+        knobs: JEMALLOC_KNOBS,
         ..arm(
             "jemalloc",
             "child_jemalloc",
@@ -377,20 +404,7 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
-        knobs: &[
-            count_knob(
-                "dirty_decay_ms",
-                0,
-                1_000_000,
-                "time until dirty pages are purged",
-            ),
-            count_knob(
-                "muzzy_decay_ms",
-                0,
-                1_000_000,
-                "time until muzzy pages are purged",
-            ),
-        ],
+        knobs: JEMALLOC_KNOBS,
         ..arm(
             "jemalloc-global",
             "child_jemalloc_global",
@@ -919,6 +933,27 @@ impl Arm {
         chosen.unwrap_or_else(|| self.def.home())
     }
 
+    /// Environment that its child is given beside the common one: that of its home, and the knobs that the C library
+    /// reads when a process starts.
+    #[must_use]
+    pub fn environment(&self) -> BTreeMap<String, String> {
+        let home = self.home().environment.iter();
+        let mut environment: BTreeMap<String, String> = home
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        for (name, value) in &self.knobs {
+            let tunable = self.def.tunables.iter().find(|(knob, _)| knob == name);
+            if let Some((_, tunable)) = tunable {
+                let all = environment.entry(TUNABLES.to_owned()).or_default();
+                if !all.is_empty() {
+                    all.push(':');
+                }
+                all.push_str(&format!("{tunable}={value}"));
+            }
+        }
+        environment
+    }
+
     /// What a number of this arm must say of itself wherever it stands: that it is a limit's, or a model's, be it that
     /// of a knob's value.
     #[must_use]
@@ -1059,6 +1094,10 @@ mod tests {
             ("jemalloc:", "knob=value"),
             ("tcmalloc-2007:granule=1", "4KiB"),
             ("system:a=1", "no knob"),
+            ("system:tcache_count=128", "0 to 127"),
+            ("system:mxfast=161", "0 to 160"),
+            ("jemalloc:background_thread=2", "0 to 1"),
+            ("mimalloc:background_thread=1", "no knob"),
             ("mimalloc:purge_delay=1,purge_delay=2", "twice"),
             ("obmalloc:backing=tcmalloc", "system | tcmalloc-2007"),
             ("system+sized", "arena-2.4+sized"),
@@ -1094,6 +1133,23 @@ mod tests {
         assert_eq!(
             home("obmalloc:aligned=1,backing=tcmalloc-google").map(|home| home.environment),
             home("tcmalloc-google").map(|home| home.environment)
+        );
+    }
+
+    #[test]
+    fn a_tunable_of_the_c_library_goes_into_the_environment() {
+        let tunables = |text: &str| {
+            let arm = Arm::parse(text).expect("an arm");
+            arm.environment().get(TUNABLES).cloned()
+        };
+        assert_eq!(tunables("system:mxfast=0"), None);
+        assert_eq!(
+            tunables("system:mxfast=0,tcache_count=0"),
+            Some("glibc.malloc.tcache_count=0".to_owned())
+        );
+        assert_eq!(
+            tunables("tcmalloc-google"),
+            Some("glibc.pthread.rseq=0".to_owned())
         );
     }
 

@@ -45,6 +45,12 @@ pub static BUILT_IN: &[(&str, &str)] = &[
         "arena-policies",
         include_str!("../experiments/arena-policies.toml"),
     ),
+    (
+        "peak-then-free",
+        include_str!("../experiments/peak-then-free.toml"),
+    ),
+    ("burst-idle", include_str!("../experiments/burst-idle.toml")),
+    ("lines", include_str!("../experiments/lines.toml")),
 ];
 
 /// A definition that cannot be had.

@@ -55,7 +55,7 @@ pub struct Grid {
     #[serde(default = "default_blocks", deserialize_with = "blocks")]
     pub blocks: u32,
     /// Blocks of the memory protocol: 1, once a cell, unless what memory is measured varies from run to run.
-    #[serde(default = "once", deserialize_with = "blocks")]
+    #[serde(default = "once", deserialize_with = "memory_blocks")]
     pub memory_blocks: u32,
     /// True: each census trial is run once more under callgrind, which counts the instructions of its measured region.
     #[serde(default)]
@@ -155,13 +155,19 @@ fn protocols<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Protocol>
 
 /// As many blocks as the command line takes too.
 fn blocks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    blocks_of("blocks", deserializer)
+}
+fn memory_blocks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    blocks_of("memory-blocks", deserializer)
+}
+fn blocks_of<'de, D: Deserializer<'de>>(key: &str, deserializer: D) -> Result<u32, D::Error> {
     let given = i64::deserialize(deserializer)?;
     u32::try_from(given)
         .ok()
         .filter(|blocks| (1..=MOST_BLOCKS).contains(blocks))
         .ok_or_else(|| {
             D::Error::custom(format!(
-                "`blocks = {given}`: expected a number from 1 to {MOST_BLOCKS}"
+                "`{key} = {given}`: expected a number from 1 to {MOST_BLOCKS}"
             ))
         })
 }
@@ -1269,6 +1275,12 @@ quoted = ["0:08", ""]
                 "blocks = 4294967295\nprotocols =",
                 "11:10",
                 "`blocks = 4294967295`",
+            ),
+            (
+                "protocols =",
+                "memory-blocks = 0\nprotocols =",
+                "11:17",
+                "`memory-blocks = 0`",
             ),
             ("max = 0.05", "max = nan", "25:7", "finite"),
             ("max = 0.05", "max = inf", "25:7", "finite"),

@@ -84,6 +84,21 @@ fn values_out_of_range_are_answered_with_the_range() {
         ],
         &["granule", "4KiB"],
     );
+    for (arm, range) in [
+        ("system:tcache_count=128", "0 to 127"),
+        ("system:mxfast=161", "0 to 160"),
+        ("jemalloc:background_thread=2", "0 to 1"),
+    ] {
+        refused(&["run", "burst-idle", "--allocators", arm], &[arm, range]);
+    }
+    refused(
+        &["run", "burst-idle", "--set", "idle=2h"],
+        &["idle", "at most 1h"],
+    );
+    refused(
+        &["run", "lines", "--set", "mode=keep"],
+        &["keep", "keep-all"],
+    );
     refused(
         &["run", "growth-today", "--blocks", "0"],
         &["blocks", "1..=1000"],

@@ -8,6 +8,8 @@ use tikv_jemalloc_sys as je;
 
 /// jemalloc's number for "all arenas" in `arena.<i>.*` (MALLCTL_ARENAS_ALL).
 const ALL_ARENAS: &str = "4096";
+/// jemalloc's name for whether its own threads run.
+const BACKGROUND_THREAD: &str = "background_thread";
 
 /// jemalloc. The state is the library's.
 #[derive(Debug)]
@@ -37,17 +39,33 @@ fn set_decay(knob: &str, ms: i64) -> Result<(), Refused> {
     Ok(())
 }
 
+/// Starts or ends jemalloc's own threads, which purge by the clock, and reads back which it is.
+fn set_background_thread(on: bool) -> Result<(), Refused> {
+    let refused = |why: String| Refused::Knob(format!("background_thread={}: {why}", u8::from(on)));
+    control::write::<bool>(BACKGROUND_THREAD, on).map_err(refused)?;
+    let got = control::read::<bool>(BACKGROUND_THREAD).map_err(refused)?;
+    if got == on {
+        Ok(())
+    } else {
+        Err(refused(format!("reads back as {got}")))
+    }
+}
+
 impl Arm for Jemalloc {
     fn open(id: &str, knobs: &[(String, String)]) -> Result<Self, Refused> {
         let mut knobs = Knobs::new(knobs);
         let dirty = knobs.signed("dirty_decay_ms")?;
         let muzzy = knobs.signed("muzzy_decay_ms")?;
+        let background = knobs.switch("background_thread")?;
         knobs.finish(id)?;
         if let Some(ms) = dirty {
             set_decay("dirty_decay_ms", ms)?;
         }
         if let Some(ms) = muzzy {
             set_decay("muzzy_decay_ms", ms)?;
+        }
+        if let Some(on) = background {
+            set_background_thread(on)?;
         }
         Ok(Jemalloc(()))
     }
@@ -141,6 +159,10 @@ unsafe impl Heap for Jemalloc {
     }
 
     fn receipt(&self) -> Receipt {
+        let decay = |knob: &str| {
+            let now = control::told::<isize>(&format!("arenas.{knob}"));
+            (knob.to_owned(), now)
+        };
         Receipt {
             allocator: "jemalloc".into(),
             version: control::told::<control::Text>("version"),
@@ -162,14 +184,14 @@ unsafe impl Heap for Jemalloc {
                     control::told::<control::Text>("config.malloc_conf"),
                 ),
             ],
-            knobs: ["dirty_decay_ms", "muzzy_decay_ms"]
-                .map(|knob| {
-                    (
-                        knob.to_string(),
-                        control::told::<isize>(&format!("arenas.{knob}")),
-                    )
-                })
-                .to_vec(),
+            knobs: vec![
+                decay("dirty_decay_ms"),
+                decay("muzzy_decay_ms"),
+                (
+                    BACKGROUND_THREAD.into(),
+                    control::told::<bool>(BACKGROUND_THREAD),
+                ),
+            ],
             facts: vec![
                 ("opt.narenas".into(), control::told::<u32>("opt.narenas")),
                 ("opt.thp".into(), control::told::<control::Text>("opt.thp")),

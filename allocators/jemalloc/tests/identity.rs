@@ -80,15 +80,23 @@ fn an_impostor_that_forwards_to_malloc_is_caught_by_both_books() {
 }
 
 #[test]
-fn decay_times_read_back_as_set_and_show_in_the_receipt() {
+fn knobs_read_back_as_set_and_show_in_the_receipt() {
     let _turn = alone();
-    let knobs = [("dirty_decay_ms", "0"), ("muzzy_decay_ms", "-1")]
-        .map(|(k, v)| (k.to_string(), v.to_string()));
-    let heap = Jemalloc::open("jemalloc", &knobs).expect("the arm opens");
-    assert_eq!(heap.receipt().knobs, knobs);
+    let pairs = |knobs: &[(&str, &str)]| -> Vec<_> {
+        let pair = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+        knobs.iter().map(pair).collect()
+    };
+    let decay = [("dirty_decay_ms", "0"), ("muzzy_decay_ms", "-1")];
+    for (asked, told) in [("1", "true"), ("0", "false")] {
+        let knobs = pairs(&[decay[0], decay[1], ("background_thread", asked)]);
+        let heap = Jemalloc::open("jemalloc", &knobs).expect("the arm opens");
+        let knobs = pairs(&[decay[0], decay[1], ("background_thread", told)]);
+        assert_eq!(heap.receipt().knobs, knobs);
+    }
     for wrong in [
         ("dirty_decay_ms", "-2"),
         ("dirty_decay_ms", "soon"),
+        ("background_thread", "2"),
         ("decay_ms", "0"),
     ] {
         let knobs = [(wrong.0.to_string(), wrong.1.to_string())];

@@ -6,17 +6,58 @@ use core::ffi::CStr;
 
 /// The C library's heap.
 ///
-/// glibc can be told its thresholds but not asked for them, so the receipt says for each what was accepted.
+/// glibc can be told its settings but not asked for them, so the receipt says for each what was accepted; how many blocks
+/// its thread cache keeps can be tried.
 #[derive(Debug)]
 pub struct System {
     mmap_threshold: String,
     trim_threshold: String,
+    mxfast: String,
+    tcache_count: String,
+}
+
+const DEFAULT: &str = "the library's default (glibc offers no read-back)";
+/// Largest value of `tcache_count`: what every glibc with a thread cache takes.
+const MOST_CACHED: usize = 127;
+/// Bytes of a block that the thread cache takes back and the fast bins do not.
+const TRIED: usize = 1000;
+
+/// How many freed blocks of one size the thread cache keeps, tried: one that it keeps still counts as in use. They stay
+/// there.
+fn cached_blocks() -> usize {
+    // SAFETY: no preconditions.
+    let in_use = || unsafe { libc::mallinfo2() }.uordblks;
+    // SAFETY: malloc has no preconditions.
+    let blocks = [(); MOST_CACHED + 1].map(|()| opaque(unsafe { libc::malloc(TRIED) }));
+    let mut kept = 0;
+    for block in blocks {
+        let before = in_use();
+        // SAFETY: LIVE: the block was just made, and is not used after this; free takes null.
+        unsafe { libc::free(block.cast()) };
+        kept += usize::from(in_use() == before);
+    }
+    kept
+}
+
+/// Looks whether the process was started with the tunable that the harness sets for this knob.
+fn look_at_cache(asked: Option<i64>) -> Result<String, Refused> {
+    let Some(asked) = asked else {
+        return Ok(DEFAULT.into());
+    };
+    let kept = cached_blocks();
+    if usize::try_from(asked) == Ok(kept) {
+        return Ok(format!("{kept} (tried when opened)"));
+    }
+    Err(Refused::Knob(format!(
+        "tcache_count={asked}: the thread cache of this process keeps {kept} blocks of a size; the C library takes the \
+         number from GLIBC_TUNABLES=glibc.malloc.tcache_count={asked} when a process starts"
+    )))
 }
 
 /// Sets one threshold, if asked to, and says in words what is known of it.
 fn set(name: &str, parameter: libc::c_int, asked: Option<u64>) -> Result<String, Refused> {
     let Some(bytes) = asked else {
-        return Ok("the library's default (glibc offers no read-back)".into());
+        return Ok(DEFAULT.into());
     };
     let value = libc::c_int::try_from(bytes).map_err(|_| {
         Refused::Knob(format!(
@@ -41,10 +82,14 @@ impl Arm for System {
         let mut knobs = Knobs::new(knobs);
         let mmap = knobs.bytes("mmap_threshold")?;
         let trim = knobs.bytes("trim_threshold")?;
+        let fast = knobs.bytes("mxfast")?;
+        let cached = knobs.signed("tcache_count")?;
         knobs.finish(id)?;
         Ok(System {
             mmap_threshold: set("mmap_threshold", libc::M_MMAP_THRESHOLD, mmap)?,
             trim_threshold: set("trim_threshold", libc::M_TRIM_THRESHOLD, trim)?,
+            mxfast: set("mxfast", libc::M_MXFAST, fast)?,
+            tcache_count: look_at_cache(cached)?,
         })
     }
 }
@@ -130,6 +175,8 @@ unsafe impl Heap for System {
             knobs: vec![
                 ("mmap_threshold".into(), self.mmap_threshold.clone()),
                 ("trim_threshold".into(), self.trim_threshold.clone()),
+                ("mxfast".into(), self.mxfast.clone()),
+                ("tcache_count".into(), self.tcache_count.clone()),
             ],
             facts: vec![(
                 "GLIBC_TUNABLES".into(),

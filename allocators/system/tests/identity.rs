@@ -50,3 +50,14 @@ fn a_threshold_is_accepted_or_refused_and_the_receipt_says_so() {
         Err(Refused::Knob(_))
     ));
 }
+
+#[test]
+fn a_thread_cache_that_is_not_as_asked_is_refused() {
+    let _turn = alone();
+    // Nobody has set the tunable for this process, and no default is 5.
+    let knobs = [("tcache_count".to_string(), "5".to_string())];
+    let Err(Refused::Knob(why)) = System::open("system", &knobs) else {
+        panic!("not refused");
+    };
+    assert!(why.contains("glibc.malloc.tcache_count=5"), "{why}");
+}

@@ -8,6 +8,7 @@ use crate::trial::{FileRow, Outcome};
 use contract::{Driver, Heap, Mode, OutOfMemory};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// True between `start` and `stop`: for the audit child, which counts every malloc of the process in there.
 static MEASURING: AtomicBool = AtomicBool::new(false);
@@ -260,6 +261,12 @@ impl Session {
             "the allocator has no call that gives memory back".to_owned(),
         );
         Ok(())
+    }
+
+    /// Sleeps for `time`: outside the measured region, so neither its clock nor the limits count it. Under every
+    /// protocol, because what an allocator does later can depend on it.
+    pub fn idle(&self, time: Duration) {
+        clock::sleep(time);
     }
 
     /// The last two phases: everything is freed; then, under the memory protocol, the allocator is asked to give free

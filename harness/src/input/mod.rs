@@ -6,4 +6,5 @@
 
 pub mod corpus;
 pub mod lines;
+pub mod lognormal;
 pub mod tree;

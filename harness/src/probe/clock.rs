@@ -1,6 +1,8 @@
-//! The two clocks of a trial, in nanoseconds. Both obey NO-MALLOC.
+//! The two clocks of a trial, in nanoseconds, and sleep. All obey NO-MALLOC.
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::thread::{NanosleepRelativeResult, nanosleep};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+use std::time::Duration;
 
 /// Nanoseconds of the monotonic clock since some fixed point in the past; only differences mean anything.
 #[inline]
@@ -23,9 +25,29 @@ fn nanoseconds(clock: ClockId) -> u64 {
         .wrapping_add(time.tv_nsec as u64)
 }
 
+/// Sleeps for `time`: the process uses no processor meanwhile. A signal does not cut it short.
+pub fn sleep(time: Duration) {
+    let mut left = Timespec {
+        tv_sec: time.as_secs() as i64,
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    while let NanosleepRelativeResult::Interrupted(rest) = nanosleep(&left) {
+        left = rest;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::usage::Usage;
+
+    #[test]
+    fn a_sleep_takes_its_time_and_gives_the_processor_away() {
+        let (wall, usage) = (monotonic_ns(), Usage::of_this_thread());
+        sleep(Duration::from_millis(30));
+        assert!(monotonic_ns() - wall >= 30_000_000);
+        assert!(Usage::of_this_thread().since(&usage).nvcsw > 0);
+    }
 
     #[test]
     fn never_runs_backwards() {

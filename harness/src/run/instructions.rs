@@ -6,7 +6,7 @@
 use super::spawn::{self, Ended, Seen, Start};
 use crate::probe::callgrind;
 use crate::record::TrialRecord;
-use crate::trial::{ChildReport, Outcome, Protocol, Receipt, TrialSpec};
+use crate::trial::{ChildReport, Outcome, Params, Protocol, Receipt, TrialSpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(super) struct Again<'a> {
     /// The orders of the first run.
     pub spec: &'a TrialSpec,
     /// Reckons the limit at which a child is killed from the one at which it stops itself.
-    pub hard_limit: fn(Duration) -> Duration,
+    pub hard_limit: fn(Duration, &Params) -> Duration,
 }
 
 /// Why a trial has no instructions.
@@ -65,7 +65,7 @@ impl Again<'_> {
             tracer: Some((valgrind, callgrind::arguments(self.profile))),
             environment: self.environment,
             spec: &spec,
-            hard_limit: (self.hard_limit)(soft),
+            hard_limit: (self.hard_limit)(soft, &spec.params),
         };
         let seen = spawn::run(&start);
         let counted = callgrind::read_profile(self.profile);

@@ -18,8 +18,8 @@ use crate::plan::{Plan, PlannedTrial};
 use crate::probe::{callgrind, machine, strace};
 use crate::record::TrialRecord;
 use crate::size;
-use crate::trial::{ChildReport, Outcome, Protocol, SCHEMA, SUITE_FACT, TrialSpec};
-use crate::workloads;
+use crate::trial::{ChildReport, Outcome, Params, Protocol, SCHEMA, SUITE_FACT, TrialSpec};
+use crate::workloads::{self, params};
 use folder::{Appender, FolderError};
 use gate::Passage;
 use instructions::{Again, Missing};
@@ -301,7 +301,7 @@ impl<'p> Run<'p> {
             tracer: tracer.map(|strace| (strace.as_path(), strace::arguments(log, &tracee))),
             environment: &environment,
             spec: &spec,
-            hard_limit: hard_limit(limit),
+            hard_limit: hard_limit(limit, &trial.params),
         };
         record.started_unix = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -470,9 +470,10 @@ fn tell_memory(record: &mut TrialRecord, memory: Option<Observed>) {
     }
 }
 
-/// When a child is killed that should have stopped itself after `limit`.
-fn hard_limit(limit: Duration) -> Duration {
-    limit * HARD_FACTOR + HARD_SLACK
+/// When a child is killed that should have stopped itself after `limit` of its measured region. What it sleeps in
+/// between is no part of that.
+fn hard_limit(limit: Duration, params: &Params) -> Duration {
+    limit * HARD_FACTOR + HARD_SLACK + params::idle(params)
 }
 
 fn shown(sum: &Option<String>) -> &str {
@@ -525,12 +526,7 @@ fn environment(arm: &Arm, pad: u32) -> BTreeMap<String, String> {
         ("LC_ALL".to_owned(), "C".to_owned()),
         ("HEAPLAB_PAD".to_owned(), "x".repeat(pad as usize)),
     ]);
-    environment.extend(
-        arm.home()
-            .environment
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
-    );
+    environment.extend(arm.environment());
     environment
 }
 
@@ -638,5 +634,22 @@ fn system_calls(
                 record.absent.insert(metric.to_owned(), why.clone());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_sleeps_is_waited_for() {
+        let limit = Duration::from_secs(10);
+        let asleep = Params::from([(params::IDLE.to_owned(), "1h".to_owned())]);
+        let awake = hard_limit(limit, &Params::new());
+        assert_eq!(awake, Duration::from_secs(25));
+        assert_eq!(
+            hard_limit(limit, &asleep),
+            awake + Duration::from_secs(3600)
+        );
     }
 }

@@ -2,8 +2,10 @@
 //! `unsafe`: they see a [`Driver`] and blocks.
 #![forbid(unsafe_code)]
 
+pub mod burst_idle;
 pub mod dict_retention;
 pub mod growth;
+pub mod lines;
 pub mod memcrunch_like;
 pub mod million_lists;
 pub mod packing;
@@ -17,6 +19,7 @@ mod draw;
 mod numbered;
 mod objects;
 mod pointers;
+mod strings;
 
 use crate::arms::ArmDef;
 use crate::child::phases::{EMPTY, START, TRIMMED};
@@ -58,6 +61,8 @@ pub static WORKLOADS: &[WorkloadDef] = &[
     size_shift::WORKLOAD,
     packing::WORKLOAD,
     memcrunch_like::WORKLOAD,
+    burst_idle::WORKLOAD,
+    lines::WORKLOAD,
 ];
 
 /// Every phase of any workload, in the order in which reports show them.
@@ -80,6 +85,7 @@ enum Work {
     Walker(walker::Walker),
     Growth(growth::Growth),
     Pairs(pairs::Pairs),
+    Lines(lines::Lines),
     // Their tables are filled by the work itself, so each run makes its own.
     MillionLists(Params),
     DictRetention(Params),
@@ -87,6 +93,7 @@ enum Work {
     SizeShift(Params),
     Packing(Params, u64),
     MemcrunchLike(Params, u64),
+    BurstIdle(Params, u64),
 }
 
 /// Runs the workload `id` once under `driver`.
@@ -118,6 +125,8 @@ pub fn prepare(id: &str, params: &Params, seed: u64) -> Result<Prepared, Stop> {
         "size-shift" => Work::SizeShift(params.clone()),
         "packing" => Work::Packing(params.clone(), seed),
         "memcrunch-like" => Work::MemcrunchLike(params.clone(), seed),
+        "burst-idle" => Work::BurstIdle(params.clone(), seed),
+        "lines" => Work::Lines(lines::prepare(params, seed)?),
         other => {
             return Err(Stop::Input(format!(
                 "this child knows no workload `{other}`"
@@ -149,6 +158,8 @@ impl Prepared {
             Work::MemcrunchLike(params, seed) => {
                 memcrunch_like::run(params, *seed, driver, session)
             }
+            Work::BurstIdle(params, seed) => burst_idle::run(params, *seed, driver, session),
+            Work::Lines(lines) => lines::run(lines, driver, session),
         }
     }
 
@@ -308,6 +319,11 @@ mod tests {
             ("pairs", &[("live", "11M")], "such as 10k"),
             ("pairs", &[("pairs", "0")], "from 1 to 100M"),
             ("pairs", &[("shape", "batch-lfo")], "batch-lifo"),
+            ("burst-idle", &[("order", "filo")], "fifo"),
+            ("burst-idle", &[("idle", "2500")], "such as 20s"),
+            ("burst-idle", &[("idle", "2h")], "at most 1h"),
+            ("lines", &[("mode", "keep")], "keep-all"),
+            ("lines", &[("passes", "0")], "from 1 to 1k"),
         ] {
             let error = find(workload)
                 .and_then(|w| w.resolve(&params(given)))

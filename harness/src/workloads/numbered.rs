@@ -1,4 +1,4 @@
-//! Blocks that are numbered as they are made, and written with their number: what survivors and size-shift keep.
+//! Blocks that are numbered as they are made, and written with their number: those of survivors, size-shift and burst-idle.
 
 use crate::child::session::{Session, Stop};
 use contract::{Block, Driver, Heap, Mode};

@@ -113,6 +113,15 @@ pub fn count(params: &Params, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
+/// What every workload that sleeps calls its parameter for that.
+pub const IDLE: &str = "idle";
+
+/// How long a workload with these parameters sleeps, outside its measured region: its limit does not count it, and
+/// whoever waits for the child has to.
+pub fn idle(params: &Params) -> std::time::Duration {
+    duration(params, IDLE).unwrap_or_default()
+}
+
 /// A length of time that [`ParamDef::normal`] has passed; `None` where it has no value or is `0s`.
 pub fn duration(params: &Params, name: &str) -> Option<std::time::Duration> {
     params
