@@ -849,10 +849,12 @@ fn results_have_their_places() {
             "exponents",
             "memory",
             "time",
+            "time-not-thread-safe",
             "layout",
             "instructions",
             "faults",
             "ns",
+            "ns-not-thread-safe",
             "arenas",
         ];
         tables.extend(
