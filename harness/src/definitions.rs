@@ -39,6 +39,10 @@ pub static BUILT_IN: &[(&str, &str)] = &[
     ),
     ("survivors", include_str!("../experiments/survivors.toml")),
     ("size-shift", include_str!("../experiments/size-shift.toml")),
+    (
+        "address-test",
+        include_str!("../experiments/address-test.toml"),
+    ),
 ];
 
 /// A definition that cannot be had.

@@ -847,6 +847,7 @@ fn results_have_their_places() {
             "time",
             "layout",
             "instructions",
+            "mispredictions",
             "faults",
             "ns",
         ];

@@ -155,6 +155,7 @@ impl<'r> Report<'r> {
                         }
                         tables.extend(exponents::table(&view));
                         tables.extend(per_step::instructions(&view));
+                        tables.extend(per_step::mispredictions(&view));
                         tables.extend(per_step::faults(&view));
                     }
                     Protocol::Memory => tables.push(with_walks(&view, memory::table(&view))),
