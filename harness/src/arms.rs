@@ -248,6 +248,12 @@ const SOURCE: Knob = Knob {
     only_with: None,
     what: "where arenas come from",
 };
+const NUMBERS: Knob = Knob {
+    name: "numbers",
+    takes: Takes::Word(&words(["constant", "read"])),
+    only_with: None,
+    what: "constant: a generation's own sizes are constants of the code; read: at run time, as any other combination's",
+};
 const ALIGNED: Knob = count_knob(
     "aligned",
     0,
@@ -255,11 +261,12 @@ const ALIGNED: Knob = count_knob(
     "1: arenas begin at multiples of their size, so that no pool of them is lost",
 );
 const ARENA_KNOBS: &[Knob] = &[
-    ARENA, POOL, ALIGN, THRESHOLD, KEEP, ORDER, TEST, SOURCE, ALIGNED,
+    ARENA, POOL, ALIGN, THRESHOLD, KEEP, ORDER, TEST, SOURCE, ALIGNED, NUMBERS,
 ];
 /// Of an arm whose name says what it keeps.
-const ARENA_KNOBS_BUT_KEEP: &[Knob] =
-    &[ARENA, POOL, ALIGN, THRESHOLD, ORDER, TEST, SOURCE, ALIGNED];
+const ARENA_KNOBS_BUT_KEEP: &[Knob] = &[
+    ARENA, POOL, ALIGN, THRESHOLD, ORDER, TEST, SOURCE, ALIGNED, NUMBERS,
+];
 
 const fn own_arena(id: &'static str, what: &'static str) -> ArmDef {
     ArmDef {
@@ -857,16 +864,16 @@ impl Knob {
             .filter_map(|word| Some((word.name, word.home?)))
     }
 
-    /// The value, numbers made plain.
+    /// The value in its one form: bytes in the largest unit that divides them.
     fn value(&self, value: &str) -> Result<String, String> {
-        let within = |number: Option<u64>, min, max| {
-            number
-                .filter(|number| (min..=max).contains(number))
-                .map(|number| number.to_string())
-        };
+        let within = |number: Option<u64>, min, max| number.filter(|n| (min..=max).contains(n));
         let taken = match self.takes {
-            Takes::Bytes(min, max) => within(size::parse_bytes(value).ok(), min, max),
-            Takes::Count(min, max) => within(value.parse().ok(), min, max),
+            Takes::Bytes(min, max) => {
+                within(size::parse_bytes(value).ok(), min, max).map(size::format_bytes)
+            }
+            Takes::Count(min, max) => {
+                within(value.parse().ok(), min, max).map(|number| number.to_string())
+            }
             Takes::Word(words) => words
                 .iter()
                 .find(|word| word.name == value)
@@ -931,8 +938,8 @@ mod tests {
             assert_eq!(Arm::parse(text).map(|arm| arm.label()), Ok(text.to_owned()));
         }
         assert_eq!(
-            Arm::parse("tcmalloc-2007:granule=8KiB").map(|arm| arm.label()),
-            Ok("tcmalloc-2007:granule=8192".into())
+            Arm::parse("tcmalloc-2007:granule=8192").map(|arm| arm.label()),
+            Ok("tcmalloc-2007:granule=8KiB".into())
         );
         assert_eq!(
             Arm::parse("system").map(|arm| arm.again().label()),

@@ -39,6 +39,11 @@ pub static BUILT_IN: &[(&str, &str)] = &[
     ),
     ("survivors", include_str!("../experiments/survivors.toml")),
     ("size-shift", include_str!("../experiments/size-shift.toml")),
+    ("packing", include_str!("../experiments/packing.toml")),
+    (
+        "arena-policies",
+        include_str!("../experiments/arena-policies.toml"),
+    ),
     (
         "address-test",
         include_str!("../experiments/address-test.toml"),

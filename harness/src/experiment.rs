@@ -42,8 +42,12 @@ pub struct Grid {
     /// Each parameter with one value or several; several span the grid.
     #[serde(default)]
     pub params: BTreeMap<String, OneOrMany>,
-    /// Arms. With the time protocol the first is the baseline, which runs twice (`system` and `system#2`).
+    /// Arms. With the time protocol the first is the baseline, which runs twice (`system` and `system#2`). Once the
+    /// definition is read, each stands here with every combination of [`Grid::knobs`].
     pub arms: Vec<String>,
+    /// Knobs that every arm is given, each with one value or several: the arms span a grid, too.
+    #[serde(default)]
+    pub knobs: BTreeMap<String, OneOrMany>,
     /// What is measured, each protocol once.
     #[serde(deserialize_with = "protocols")]
     pub protocols: Vec<Protocol>,
@@ -109,6 +113,9 @@ pub struct LayoutRow {
 
 /// Most blocks of the time protocol, in a definition and on the command line.
 pub const MOST_BLOCKS: u32 = 1000;
+
+/// Most arms that the knobs of one grid may span.
+pub const MOST_ARMS: usize = 1000;
 
 fn default_blocks() -> u32 {
     6
@@ -323,6 +330,27 @@ impl Grid {
         params
     }
 
+    /// Every arm with every combination of the knobs, as labelled: the last knob (by name) varies fastest.
+    fn spanned_arms(&self) -> Result<Vec<String>, CheckError> {
+        let mut arms = self.arms.clone();
+        for (knob, values) in &self.knobs {
+            if arms.len().saturating_mul(values.values().len()) > MOST_ARMS {
+                let owner = format!("grid `{}`", self.name);
+                let message =
+                    format!("`knobs` makes more than {MOST_ARMS} arms: give fewer values");
+                return Err(refuse(&owner, knob, &message));
+            }
+            arms = arms
+                .iter()
+                .flat_map(|arm| {
+                    let values = values.values().iter();
+                    values.map(move |value| with_knob(arm, &format!("{knob}={value}")))
+                })
+                .collect();
+        }
+        Ok(arms)
+    }
+
     /// Every point of the grid, the last parameter (by name) varying fastest. None if `--quick` leaves the grid out.
     pub fn points(&self, quick: bool) -> Vec<Params> {
         if quick && self.skip_when_quick {
@@ -403,8 +431,13 @@ impl Experiment {
                 message,
             }
         };
-        let experiment: Experiment = toml::from_str(text)
+        let mut experiment: Experiment = toml::from_str(text)
             .map_err(|e| error(e.span().map(|s| s.start), with_nearest(e.message())))?;
+        for grid in &mut experiment.grids {
+            grid.arms = grid
+                .spanned_arms()
+                .map_err(|e| error(locate(text, &e), e.to_string()))?;
+        }
         experiment
             .check()
             .map_err(|e| error(locate(text, &e), e.to_string()))?;
@@ -446,6 +479,20 @@ impl Experiment {
         }
         Ok(())
     }
+}
+
+/// The arm with one more knob, its knobs in the order of a label.
+fn with_knob(arm: &str, setting: &str) -> String {
+    let (id, knobs) = arm
+        .split_once(':')
+        .map_or((arm, None), |(id, knobs)| (id, Some(knobs)));
+    let mut knobs: Vec<&str> = knobs
+        .into_iter()
+        .flat_map(|knobs| knobs.split(','))
+        .collect();
+    knobs.push(setting);
+    knobs.sort_unstable();
+    format!("{id}:{}", knobs.join(","))
 }
 
 fn refuse(owner: &str, word: &str, message: &str) -> CheckError {
@@ -866,6 +913,35 @@ max = 0.05
             (quick[0]["size"].as_str(), quick[0]["shape"].as_str()),
             ("1MiB", "one")
         );
+    }
+
+    #[test]
+    fn knobs_span_the_arms() {
+        let text = GOOD.replace(
+            "arms = [\"system\", \"jemalloc\"]",
+            "arms = [\"arena\", \"arena-3.9:keep=0\"]\nknobs = { arena = [\"256KiB\", \"1MiB\"], pool = \"4KiB\" }",
+        );
+        let text = text.replace(
+            "arms = [\"system\"]",
+            "arms = [\"arena:arena=1MiB,pool=4KiB\"]",
+        );
+        let read = Experiment::parse(&text, "small.toml").expect("valid");
+        assert_eq!(
+            read.grids[0].arms,
+            [
+                "arena:arena=256KiB,pool=4KiB",
+                "arena:arena=1MiB,pool=4KiB",
+                "arena-3.9:arena=256KiB,keep=0,pool=4KiB",
+                "arena-3.9:arena=1MiB,keep=0,pool=4KiB",
+            ]
+        );
+        let many: Vec<String> = (0..32).map(|n| format!("\"{n}\"")).collect();
+        let many = many.join(", ");
+        let text = error(
+            "quick = {",
+            &format!("knobs = {{ keep = [{many}], pool = [{many}] }}\nquick = {{"),
+        );
+        assert!(text.contains("makes more than 1000 arms"), "{text}");
     }
 
     #[test]

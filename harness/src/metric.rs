@@ -458,6 +458,13 @@ impl Expression {
             .any(|(_, metric)| metric.by == DecidedBy::Clock)
     }
 
+    /// Whether any term depends on where arenas happen to lie.
+    pub fn is_of_placement(&self) -> bool {
+        self.terms
+            .iter()
+            .any(|(_, metric)| metric.by == DecidedBy::Placement)
+    }
+
     /// Whether it says something of a trial that did not finish: it is `reached_bytes` alone.
     pub fn holds_unfinished(&self) -> bool {
         self.names().all(|name| name == "reached_bytes")

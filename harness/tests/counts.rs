@@ -58,7 +58,7 @@ fn the_rule_of_2007_copies_what_it_says_to_the_byte() {
     let records = census(
         "growth",
         "size = [\"1MiB\", \"4MiB\"]",
-        "\"tcmalloc-2007\", \"tcmalloc-2007:granule=8192\"",
+        "\"tcmalloc-2007\", \"tcmalloc-2007:granule=8KiB\"",
     );
     for record in records {
         let size = if record.params["size"] == "1MiB" {
@@ -66,7 +66,7 @@ fn the_rule_of_2007_copies_what_it_says_to_the_byte() {
         } else {
             4 << 20
         };
-        let granule = if record.arm.ends_with("8192") {
+        let granule = if record.arm.ends_with("8KiB") {
             8192
         } else {
             4096

@@ -24,7 +24,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-const DOCS: [&str; 7] = [
+const DOCS: [&str; 8] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -32,7 +32,11 @@ const DOCS: [&str; 7] = [
     "docs/workloads.md",
     "docs/format.md",
     "docs/history.md",
+    "docs/results.md",
 ];
+
+/// Those with tables of committed runs.
+const WITH_RESULTS: [&str; 2] = ["README.md", "docs/results.md"];
 
 type Names = BTreeSet<String>;
 
@@ -836,7 +840,7 @@ fn every_package_that_setup_installs() {
 
 #[test]
 fn results_have_their_places() {
-    let readme = text("README.md");
+    let results = text("docs/results.md");
     let mut tables = Names::new();
     for (id, definition) in BUILT_IN {
         let experiment = Experiment::parse(definition, id).expect("built in");
@@ -850,6 +854,7 @@ fn results_have_their_places() {
             "mispredictions",
             "faults",
             "ns",
+            "arenas",
         ];
         tables.extend(
             experiment
@@ -861,18 +866,20 @@ fn results_have_their_places() {
         if !experiment.claims.is_empty() {
             tables.insert(format!("{id}.claims"));
             assert!(
-                readme.contains(&format!("<!-- BEGIN {id}.claims -->")),
-                "{id}"
+                results.contains(&format!("<!-- BEGIN {id}.claims -->")),
+                "{id} has no place for its claims in docs/results.md"
             );
         }
     }
-    let (places, _) = splice_points(&readme);
-    assert!(places.len() > 2);
-    let strange: Vec<_> = places
-        .iter()
-        .filter(|name| !tables.contains(*name))
-        .collect();
-    assert!(strange.is_empty(), "no run has the tables {strange:?}");
+    for document in WITH_RESULTS {
+        let (places, _) = splice_points(&text(document));
+        assert!(places.len() > 2);
+        let strange: Vec<_> = places
+            .iter()
+            .filter(|name| !tables.contains(*name))
+            .collect();
+        assert!(strange.is_empty(), "no run has the tables {strange:?}");
+    }
     for document in DOCS {
         let (begins, ends) = splice_points(&text(document));
         assert_eq!(
@@ -932,9 +939,9 @@ fn every_field_and_column_of_a_report() {
     }
 }
 
-/// The tables in the README are those that the newest committed records of each experiment give.
+/// The tables in the README and in the results are those that the newest committed records of each experiment give.
 #[test]
-fn the_readme_shows_what_the_committed_records_say() {
+fn documents_show_what_the_committed_records_say() {
     let root = root();
     let named = |folder: &Path| -> Vec<String> {
         let entries = fs::read_dir(folder).expect("committed results");
@@ -955,12 +962,21 @@ fn the_readme_shows_what_the_committed_records_say() {
     assert!(newest.len() > 1, "{newest:?}");
     for (experiment, run) in newest {
         let folder = format!("paper/results/{run}/{experiment}");
-        let output = heaplab()
-            .current_dir(&root)
-            .args(["report", &folder, "--into", "README.md", "--check"])
-            .output()
-            .expect("heaplab starts");
-        assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        let of_it = |document: &&str| {
+            let (places, _) = splice_points(&text(document));
+            places
+                .iter()
+                .any(|place| place.starts_with(&format!("{experiment}.")))
+        };
+        let documents = WITH_RESULTS.iter().copied().filter(of_it);
+        for document in documents {
+            let output = heaplab()
+                .current_dir(&root)
+                .args(["report", &folder, "--into", document, "--check"])
+                .output()
+                .expect("heaplab starts");
+            assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+        }
         // And their claims still come out as they should.
         let claims = heaplab()
             .current_dir(&root)

@@ -211,6 +211,9 @@ const TESTS: &[(&str, TestKind)] = &[
     ("radix", TestKind::Radix),
 ];
 
+/// Words of the knob `numbers`: whether a generation's own are constants of the code or are read like any others.
+const NUMBERS: &[(&str, bool)] = &[("constant", false), ("read", true)];
+
 /// Words of the knob `source`.
 const SOURCES: &[(&str, Source)] = &[("mmap", Source::Mmap), ("malloc", Source::Malloc)];
 
@@ -316,12 +319,12 @@ fn number<T: TryFrom<u64>>(asked: u64, most: T) -> T {
     T::try_from(asked).unwrap_or(most)
 }
 
-/// The settings of an arm with its knobs, and whom it asks.
+/// The settings of an arm with its knobs, whom it asks, and whether numbers are read at run time come what may.
 fn settings(
     id: &str,
     mut settings: Settings,
     mut knobs: Knobs,
-) -> Result<(Settings, Libc), Refused> {
+) -> Result<(Settings, Libc, bool), Refused> {
     let mut os = Libc::default();
     for (name, at) in [
         ("arena", &mut settings.arena),
@@ -367,8 +370,9 @@ fn settings(
     if let Some(aligned) = knobs.switch("aligned")? {
         os.aligned_arenas = aligned;
     }
+    let read = by_word(&mut knobs, "numbers", NUMBERS)?.unwrap_or(false);
     knobs.finish(id)?;
-    Ok((settings, os))
+    Ok((settings, os, read))
 }
 
 impl Arena {
@@ -401,11 +405,11 @@ impl Arm for Arena {
         let Some((_, own, ..)) = arm else {
             return Err(Refused::Unavailable(format!("there is no arm {id}")));
         };
-        let (settings, os) = settings(id, *own, Knobs::new(knobs))?;
+        let (settings, os, read) = settings(id, *own, Knobs::new(knobs))?;
         tuned_to(settings)?;
         let (policy, entries) = GENERATIONS
             .iter()
-            .find(|(_, of, ..)| *of == settings)
+            .find(|(_, of, ..)| *of == settings && !read)
             .map_or(
                 ("as its knobs say", &tuned::ENTRIES),
                 |(_, _, named, entries)| (*named, *entries),

@@ -141,6 +141,11 @@ fn knobs_read_back() {
             "constants of the code".into()
         )
     );
+    let (values, _, _) = told("arena-3.9", &[]);
+    assert_eq!(
+        told("arena-3.9", &[("numbers", "read")]),
+        (values, "as its knobs say".into(), "read at run time".into())
+    );
     let knobs = &[
         ("arena", "4MiB"),
         ("pool", "64KiB"),

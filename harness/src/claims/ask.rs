@@ -240,6 +240,7 @@ impl Question<'_> {
         if reading.exactness == Exactness::Random && !self.metric.is_time() {
             text.push_str(match self.protocol {
                 Protocol::Memory => " (resident memory varies from run to run)",
+                _ if self.metric.is_of_placement() => " (random: arenas lose a pool or not)",
                 _ => " (random: the allocator samples)",
             });
         }

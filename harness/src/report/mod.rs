@@ -8,6 +8,7 @@ pub mod markdown;
 pub mod splice;
 pub mod table;
 
+mod arenas;
 mod census;
 mod exponents;
 mod files;
@@ -124,7 +125,7 @@ impl<'r> Report<'r> {
     }
 
     /// The tables of measurements: for each grid that was run the census, the exponents where sizes vary, the
-    /// instructions where they were counted, the memory, the times, the layout where it has one. What must not be
+    /// instructions where they were counted, the arenas where there are any, the memory, the times, the layout where it has one. What must not be
     /// compared is not: in its place stands who differs, and how.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables = Vec::new();
@@ -157,8 +158,15 @@ impl<'r> Report<'r> {
                         tables.extend(per_step::instructions(&view));
                         tables.extend(per_step::mispredictions(&view));
                         tables.extend(per_step::faults(&view));
+                        tables.extend(arenas::table(&view));
                     }
-                    Protocol::Memory => tables.push(with_walks(&view, memory::table(&view))),
+                    Protocol::Memory => {
+                        tables.push(with_walks(&view, memory::table(&view)));
+                        // The census has the same books, where there is one.
+                        if View::new(self, grid, Protocol::Census).is_none() {
+                            tables.extend(arenas::table(&view));
+                        }
+                    }
                     Protocol::Time => {
                         tables.push(with_walks(&view, times::table(&view)));
                         tables.extend(per_step::times(&view));

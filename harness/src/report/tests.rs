@@ -641,6 +641,73 @@ fn a_table_of_memory() {
 }
 
 #[test]
+fn a_table_of_arenas() {
+    let text = MEMORY
+        .replace("walker", "packing")
+        .replace(
+            r#"{ mode = ["list", "vec2x"], corpus = "text", size = "16MiB" }"#,
+            r#"{ blocks = "300k", d = ["10", "81"] }"#,
+        )
+        .replace(
+            r#"["system", "bump", "null"]"#,
+            r#"["system", "arena-3.9"]"#,
+        )
+        .replace("memory", "census");
+    let experiment = Experiment::parse(&text, "e.toml").expect("good");
+    let packed = |arm: &str| {
+        Trial::census("kept", arm)
+            .param("blocks", "300k")
+            .param("d", "10")
+    };
+    let books = [
+        ("arenas_total", 12),
+        ("arenas_reclaimed", 9),
+        ("arenas_highwater", 8),
+        ("arenas_current", 3),
+        ("arenas_current.full", 8),
+        ("arenas_highwater.full", 8),
+        ("arena_bytes.full", 8 << 18),
+        ("live_bytes.full", 6 << 18),
+        ("arenas_current.settled", 4),
+        ("arenas_highwater.settled", 8),
+        ("arena_bytes.settled", 4 << 18),
+        ("live_bytes.settled", 1 << 18),
+        ("arenas_current.empty", 0),
+        ("arenas_highwater.empty", 8),
+        ("arena_bytes.empty", 0),
+        ("live_bytes.empty", 0),
+    ];
+    let arena = books
+        .iter()
+        .fold(packed("arena-3.9"), |trial, (name, value)| {
+            trial.metric(name, *value)
+        });
+    let records = [
+        packed("system").metric("live_bytes.full", 1).ok(),
+        arena.ok(),
+    ];
+    let (summary, run) = (
+        Summary::new(&records),
+        AsRun::as_defined(&experiment, false),
+    );
+    let tables = Report::new(&experiment, &summary, &run).tables();
+    let table = tables
+        .iter()
+        .find(|table| table.name == "e.kept.arenas")
+        .expect("an arm keeps books");
+    assert_eq!(
+        table.header.join("; "),
+        "d; arm; arena; full; replaced; thinned; settled; empty; total; reclaimed; total - highwater"
+    );
+    assert_eq!(
+        table.rows[0].join("; "),
+        "10; arena-3.9; 256KiB; 8/8, 75.0 %; -; -; 4/8, 25.0 %; 0/8; 12; 9; 4"
+    );
+    assert_eq!(table.rows.len(), 2, "no row for an arm without arenas");
+    assert!(table.rows[1][2..].iter().all(|entry| entry == "-"));
+}
+
+#[test]
 fn different_huge_pages_are_no_table() {
     let at = |arm: &str, child: &str| {
         let figures = [1024, 2048, 0, 0, 2048, 2048];
