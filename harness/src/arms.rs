@@ -300,9 +300,10 @@ const ORDER: Knob = Knob {
 };
 const TEST: Knob = Knob {
     name: "test",
-    takes: Takes::Word(&words(["walk", "header", "radix"])),
+    takes: Takes::Word(&words(["walk", "header", "header-2.4", "radix"])),
     only_with: None,
-    what: "how a pool's block is told: by all arenas, by the pool's header (pool=4KiB) or by a radix tree",
+    what: "how a pool's block is told: by all arenas, by the pool's header (pool=4KiB; -2.4: no arena ever \
+           goes) or by a radix tree",
 };
 const SOURCE: Knob = Knob {
     name: "source",

@@ -51,6 +51,10 @@ pub static BUILT_IN: &[(&str, &str)] = &[
     ),
     ("burst-idle", include_str!("../experiments/burst-idle.toml")),
     ("lines", include_str!("../experiments/lines.toml")),
+    (
+        "address-test",
+        include_str!("../experiments/address-test.toml"),
+    ),
 ];
 
 /// A definition that cannot be had.

@@ -1,6 +1,6 @@
 //! The definition: one TOML file that says what is run, why, and what is claimed of it.
 
-use crate::metric::{Expression, INSTRUCTIONS};
+use crate::metric::{Expression, UNDER_CALLGRIND};
 use crate::nearest::nearest_text;
 use crate::size::{counted, parse_bytes, parse_duration};
 use crate::summary::same_value;
@@ -673,13 +673,15 @@ fn check_check(owner: &str, grid: &Grid, check: &Check) -> Result<(), CheckError
         );
         return bad(&check.metric, message);
     }
-    let mut over = check.over.iter().flat_map(|over| over.split('+'));
+    let over = check.over.iter().flat_map(|over| over.split('+'));
     if !grid.instructions
-        && (metric.names().any(|name| name == INSTRUCTIONS)
-            || over.any(|name| name.trim() == INSTRUCTIONS))
+        && let Some(name) = metric
+            .names()
+            .chain(over.map(str::trim))
+            .find(|name| UNDER_CALLGRIND.contains(name))
     {
         let message = format!(
-            "`{INSTRUCTIONS}` are counted where a grid has `instructions = true`, which grid `{}` has not",
+            "`{name}` are counted where a grid has `instructions = true`, which grid `{}` has not",
             grid.name
         );
         return bad(&check.metric, message);

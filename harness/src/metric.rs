@@ -77,6 +77,12 @@ const fn metric(
 /// The metric of instructions, which only a grid with `instructions = true` has.
 pub const INSTRUCTIONS: &str = "instructions";
 
+/// The metric of mispredicted branches, which such a grid has, too.
+pub const MISPREDICTIONS: &str = "mispredictions";
+
+/// What is counted in a run of its own under callgrind.
+pub const UNDER_CALLGRIND: [&str; 2] = [INSTRUCTIONS, MISPREDICTIONS];
+
 /// Every metric but `sys.NAME`, `rss.PHASE` and `rss_gross.PHASE`, in the order of tables.
 pub const TABLE: &[Metric] = {
     use DecidedBy::{Allocator, Clock, Placement, System, Translated, Workload};
@@ -163,6 +169,12 @@ pub const TABLE: &[Metric] = {
             Translated,
             "Instructions of the measured region, the driver's and the C library's included, counted by callgrind in a run \
              of their own.",
+        ),
+        metric(
+            MISPREDICTIONS,
+            "branches",
+            Translated,
+            "Branches of the measured region that a simulated predictor guessed wrong, in the same run.",
         ),
         metric(
             "minflt",

@@ -11,8 +11,8 @@ use crate::heap::Heap;
 use crate::os::{Libc, Source};
 use crate::over::{Behind, Over};
 use crate::policy::{
-    KEEP_ALL, OrderKind, Policy, Python24, Python25, Python38, Python39, Python310, Settings,
-    TestKind, Tuned, Unfit,
+    KEEP_ALL, OrderKind, Policy, Python24, Python24Asking, Python25, Python38, Python39, Python310,
+    Settings, TestKind, Tuned, Unfit,
 };
 use crate::stats::Stats;
 use contract::backing::{KNOB, tell};
@@ -171,6 +171,12 @@ macro_rules! entries {
 const CONSTANT: &str = "constants of the code";
 
 entries!(python_2_4, "2_4_", CONSTANT, Python24 = |_| Ok(Python24));
+entries!(
+    python_2_4_asking,
+    "2_4_asking_",
+    CONSTANT,
+    Python24Asking = |_| Ok(Python24Asking)
+);
 entries!(python_2_5, "2_5_", CONSTANT, Python25 = |_| Ok(Python25));
 entries!(python_3_8, "3_8_", CONSTANT, Python38 = |_| Ok(Python38));
 entries!(python_3_9, "3_9_", CONSTANT, Python39 = |_| Ok(Python39));
@@ -227,6 +233,7 @@ const ORDERS: &[(&str, OrderKind)] = &[
 const TESTS: &[(&str, TestKind)] = &[
     ("walk", TestKind::Walk),
     ("header", TestKind::Header),
+    ("header-2.4", TestKind::Header24),
     ("radix", TestKind::Radix),
 ];
 
@@ -256,13 +263,22 @@ fn by_word<T: Copy>(
         .map(|(_, value)| *value))
 }
 
-/// The generations: which arms, which settings, which entries.
+/// The generations, and what stands beside one for comparison: which arms, which settings, which entries.
 static GENERATIONS: &[Generation] = &[
     (
         &["arena-2.4"],
         Settings::PYTHON_2_4,
         "CPython 2.4's",
         &python_2_4::ENTRIES,
+    ),
+    (
+        &[],
+        Settings {
+            test: TestKind::Header,
+            ..Settings::PYTHON_2_4
+        },
+        "CPython 2.4's, with the address test of 2.5",
+        &python_2_4_asking::ENTRIES,
     ),
     (
         &["arena-2.5"],
@@ -379,6 +395,10 @@ fn settings(
             (_, keep) => keep,
         };
         settings.order = order;
+        // Nor does its test hold where arenas are released.
+        if settings.test == TestKind::Header24 && settings.keep != KEEP_ALL {
+            settings.test = TestKind::Header;
+        }
     }
     if let Some(test) = by_word(knobs, "test", TESTS)? {
         settings.test = test;

@@ -182,8 +182,8 @@ unsafe impl Os for Libc {
 
     #[inline]
     fn aligned(&self, align: usize, size: usize) -> *mut u8 {
-        // SAFETY: no preconditions; glibc takes any size with any power of two.
-        contract::opaque(unsafe { libc::aligned_alloc(align, size.max(1)) })
+        // SAFETY: no preconditions. aligned_alloc would want a size that is a multiple of the alignment.
+        contract::opaque(unsafe { libc::memalign(align, size.max(1)) })
     }
 
     #[inline]

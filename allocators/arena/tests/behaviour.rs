@@ -111,7 +111,7 @@ fn knobs_read_back() {
     for (id, values, policy) in [
         (
             "arena-2.4",
-            "262144 4096 16 512 all global header mmap 0 system",
+            "262144 4096 16 512 all global header-2.4 mmap 0 system",
             "CPython 2.4's",
         ),
         (
@@ -158,8 +158,19 @@ fn knobs_read_back() {
         told("arena-2.5", &[])
     );
     assert_eq!(
-        told("arena-3.9", &[("order", "global")]),
+        told("arena-3.9", &[("order", "global"), ("test", "header-2.4")]),
         told("arena-2.4", &[])
+    );
+    // 2.4's policy with the test of 2.5, so that the two tests can be compared, is constants of the code, too.
+    let asking = told("arena-2.4", &[("test", "header")]);
+    assert_eq!(asking, told("arena-3.9", &[("order", "global")]));
+    assert_eq!(
+        asking,
+        (
+            "262144 4096 16 512 all global header mmap 0".into(),
+            "CPython 2.4's, with the address test of 2.5".into(),
+            "constants of the code".into()
+        )
     );
     let (values, _, _) = told("arena-3.9", &[]);
     assert_eq!(
@@ -258,6 +269,7 @@ fn what_cannot_be_is_refused_and_leaves_nothing_open() {
         ("arena", ("aligned", "2")),
         ("arena", ("test", "header")),
         ("arena", ("test", "tree")),
+        ("arena-2.5", ("test", "header-2.4")),
         ("arena", ("order", "fullest")),
         ("arena", ("source", "sbrk")),
         ("arena", ("backing", "tcmalloc")),

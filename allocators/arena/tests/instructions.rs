@@ -11,10 +11,9 @@
 mod c_file;
 mod common;
 
-use common::{Arena, SizedArena};
+use common::{Arena, SizedArena, callgrind};
 use contract::{Arm, Heap, opaque};
 use obmalloc::{AsIs, Classic, Eager};
-use std::process::Command;
 use std::thread;
 
 /// What the child plays: heap, workload, rounds.
@@ -153,23 +152,8 @@ fn child(heap: &str, workload: &str, pairs: usize) -> Option<()> {
 
 /// Instructions that the child takes in all.
 fn count(heap: &str, workload: &str, pairs: usize) -> u64 {
-    let this = std::env::current_exe().expect("the test's own program");
-    let ran = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(this)
-        .args(["--exact", "instructions_a_pair", "--test-threads=1"])
-        .env(PLAY, format!("{heap} {workload} {pairs}"))
-        .output()
-        .unwrap_or_else(|why| panic!("valgrind does not start ({why})\napt-get install valgrind"));
-    let said = String::from_utf8_lossy(&ran.stderr);
-    assert!(ran.status.success(), "{heap}: {said}");
-    let mut lines = said
-        .lines()
-        .filter_map(|line| line.split_once("Collected :"));
-    let collected = lines
-        .next()
-        .and_then(|(_, count)| count.trim().parse().ok());
-    collected.unwrap_or_else(|| panic!("no count in {said}"))
+    let play = format!("{heap} {workload} {pairs}");
+    callgrind::count("instructions_a_pair", (PLAY, &play), None).instructions
 }
 
 #[test]

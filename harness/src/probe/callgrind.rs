@@ -1,4 +1,4 @@
-//! Counting instructions: how a child is run under valgrind's callgrind, and what it says. Parent only.
+//! Counting instructions and, by simulation, mispredicted branches: how a child is run under valgrind's callgrind, and what it says. Parent only.
 //!
 //! The child itself switches the counting on and off around its measured region (see
 //! [`counting`](crate::probe::counting)), so neither the loader nor the harness shows up.
@@ -44,6 +44,7 @@ pub fn arguments(profile: &Path) -> Vec<OsString> {
         "--quiet".into(),
         // The child switches it on.
         "--instr-atstart=no".into(),
+        "--branch-sim=yes".into(),
         file,
     ]
 }
@@ -74,33 +75,48 @@ impl fmt::Display for ProfileError {
 }
 impl std::error::Error for ProfileError {}
 
-/// Instructions that the profile in a file holds.
+/// What callgrind counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Instructions.
+    pub instructions: u64,
+    /// Of a simulated predictor: conditional branches whose way it guessed wrong, and indirect ones whose target it did.
+    pub mispredictions: u64,
+}
+
+/// What the profile in a file holds.
 ///
 /// # Errors
 /// [`ProfileError`].
-pub fn read_profile(profile: &Path) -> Result<u64, ProfileError> {
+pub fn read_profile(profile: &Path) -> Result<Counts, ProfileError> {
     let bytes = std::fs::read(profile).map_err(ProfileError::Io)?;
     parse(&String::from_utf8_lossy(&bytes))
 }
 
-/// Instructions that a profile in callgrind's format holds: its line `totals:`, whose first column is the first of the
-/// line `events:`, which must be `Ir`.
+/// What a profile in callgrind's format holds: its line `totals:`, whose columns are those of the line `events:`. Noughts
+/// at the end are left out.
 ///
 /// # Errors
 /// [`ProfileError`].
-pub fn parse(profile: &str) -> Result<u64, ProfileError> {
-    let first_of = |name: &str| {
-        let line = profile.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()
+pub fn parse(profile: &str) -> Result<Counts, ProfileError> {
+    let line = |name: &str| {
+        let found = profile.lines().find_map(|line| line.strip_prefix(name));
+        found.map(|line| line.split_whitespace().collect::<Vec<_>>())
     };
-    let total = match (first_of("events:"), first_of("totals:")) {
-        (Some("Ir"), Some(total)) => total.parse().ok(),
-        _ => None,
+    let (Some(events), Some(totals)) = (line("events:"), line("totals:")) else {
+        return Err(ProfileError::NoTotal);
     };
-    match total {
-        None => Err(ProfileError::NoTotal),
-        Some(0) => Err(ProfileError::Nothing),
-        Some(total) => Ok(total),
+    let total = |name: &str| -> Option<u64> {
+        let at = events.iter().position(|event| *event == name)?;
+        totals.get(at).map_or(Some(0), |total| total.parse().ok())
+    };
+    match (total("Ir"), total("Bcm"), total("Bim")) {
+        (Some(0), ..) => Err(ProfileError::Nothing),
+        (Some(instructions), Some(conditional), Some(indirect)) => Ok(Counts {
+            instructions,
+            mispredictions: conditional + indirect,
+        }),
+        _ => Err(ProfileError::NoTotal),
     }
 }
 
@@ -109,22 +125,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_total_is_read() {
-        let profile = "version: 1\ncmd: child\nevents: Ir\n\nfn=(1) main\n16 400\nsummary: 400\ntotals: 400\n";
-        assert_eq!(parse(profile).ok(), Some(400));
-        let several = profile
-            .replace("events: Ir", "events: Ir Bc Bcm")
-            .replace("totals: 400", "totals: 400 7 1");
-        assert_eq!(parse(&several).ok(), Some(400));
+    fn the_totals_are_read() {
+        let profile = "version: 1\ncmd: child\nevents: Ir Bc Bcm Bi Bim\n\nfn=(1) main\n16 400\n\
+                       summary: 400 90 7 4 1\ntotals: 400 90 7 4 1\n";
+        let counts = |instructions, mispredictions| Counts {
+            instructions,
+            mispredictions,
+        };
+        assert_eq!(parse(profile).ok(), Some(counts(400, 8)));
+        let straight = profile.replace("totals: 400 90 7 4 1", "totals: 400 90 7");
+        assert_eq!(parse(&straight).ok(), Some(counts(400, 7)));
     }
 
     #[test]
     fn what_is_no_count_is_none() {
         for (profile, said) in [
             ("", "no total"),
-            ("events: Ir\ntotals: many\n", "no total"),
-            ("events: Bc\ntotals: 400\n", "no total"),
-            ("events: Ir\ntotals: 0\n", "never began"),
+            ("events: Ir Bcm Bim\ntotals: many\n", "no total"),
+            ("events: Bcm Bim\ntotals: 400\n", "no total"),
+            ("events: Ir\ntotals: 400\n", "no total"),
+            ("events: Ir Bcm Bim\ntotals: 0\n", "never began"),
         ] {
             let error = parse(profile).expect_err(said).to_string();
             assert!(error.contains(said), "{profile:?}: {error}");

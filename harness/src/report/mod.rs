@@ -156,6 +156,7 @@ impl<'r> Report<'r> {
                         }
                         tables.extend(exponents::table(&view));
                         tables.extend(per_step::instructions(&view));
+                        tables.extend(per_step::mispredictions(&view));
                         tables.extend(per_step::faults(&view));
                         tables.extend(arenas::table(&view));
                     }

@@ -1,7 +1,8 @@
-//! Tables of figures for each step of a workload, arms as rows and points as columns: instructions, page faults, time.
+//! Tables of figures for each step of a workload, arms as rows and points as columns: instructions, mispredicted branches,
+//! page faults, time.
 
 use super::{Table, View};
-use crate::metric::INSTRUCTIONS;
+use crate::metric::{INSTRUCTIONS, MISPREDICTIONS};
 use crate::size::three_digits;
 use crate::summary::{Cell, CellState};
 use crate::trial::Protocol;
@@ -13,23 +14,37 @@ fn even_step(workload: &str) -> Option<&'static str> {
 
 /// Instructions for each step, where the grid has them counted.
 pub(super) fn instructions(view: &View<'_>) -> Option<Table> {
-    let asked = view.cells().any(|cell| {
-        cell.metrics.contains_key(INSTRUCTIONS) || cell.absent.contains_key(INSTRUCTIONS)
-    });
+    let note = "Counted by callgrind in a run of their own, from the begin of the measured region to its end: allocator, driver \
+                and C library; not the kernel. One run a cell; another one differs by at most 3 %. n/a: see below.";
+    under_callgrind(view, INSTRUCTIONS, note, 1.0)
+}
+
+/// Mispredicted branches for each thousand steps, where the grid has them counted.
+pub(super) fn mispredictions(view: &View<'_>) -> Option<Table> {
+    let note = "Of the predictor that callgrind simulates, in the same run as the instructions: how hard the branches are to \
+                guess, and not how often this machine's processor guesses wrong. n/a: see below.";
+    under_callgrind(view, MISPREDICTIONS, note, 1e3)
+}
+
+fn under_callgrind(view: &View<'_>, metric: &str, note: &str, steps: f64) -> Option<Table> {
+    let asked = view
+        .cells()
+        .any(|cell| cell.metrics.contains_key(metric) || cell.absent.contains_key(metric));
     let step = even_step(&view.grid.workload).unwrap_or("step");
+    let each = if steps > 1.0 {
+        format!("each thousand {step}s")
+    } else {
+        format!("each {step}")
+    };
     asked.then(|| {
-        let mut notes = vec![
-            "Counted by callgrind in a run of their own, from the begin of the measured region to its end: allocator, driver \
-             and C library; not the kernel. One run a cell; another one differs by at most 3 %. n/a: see below."
-                .to_owned(),
-        ];
+        let mut notes = vec![note.to_owned()];
         notes.extend(view.absences());
         notes.extend(view.notes_on_arms());
         Table {
-            name: view.name("instructions"),
-            title: view.title(&format!("instructions for each {step}")),
+            name: view.name(metric),
+            title: view.title(&format!("{metric} for {each}")),
             notes,
-            ..rows(view, |cell| for_each_step(cell, INSTRUCTIONS))
+            ..rows(view, |cell| Some(steps * for_each_step(cell, metric)?))
         }
     })
 }

@@ -1,10 +1,10 @@
-//! The instructions of a census trial: the same trial once more, under callgrind, in a child of its own.
+//! The instructions and mispredicted branches of a census trial: the same trial once more, under callgrind, in a child of its own.
 //!
 //! Nothing else is measured there. What an arm does under valgrind must be what it does without it: the same receipt, the
 //! same decisions, the same contents. An arm that is otherwise there has no instructions, with the reason.
 
 use super::spawn::{self, Ended, Seen, Start};
-use crate::probe::callgrind;
+use crate::probe::callgrind::{self, Counts};
 use crate::record::TrialRecord;
 use crate::trial::{ChildReport, Outcome, Params, Protocol, Receipt, TrialSpec};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,11 +39,11 @@ pub(super) enum Missing {
 }
 
 impl Again<'_> {
-    /// Instructions of the measured region of the trial that `record` is of, which finished.
+    /// What callgrind counts in the measured region of the trial that `record` is of, which finished.
     ///
     /// # Errors
     /// [`Missing`].
-    pub(super) fn count(&self, record: &TrialRecord) -> Result<u64, Missing> {
+    pub(super) fn count(&self, record: &TrialRecord) -> Result<Counts, Missing> {
         let because = |why: String| Missing::Because(why);
         let valgrind = self.valgrind.as_ref().map_err(|why| because(why.clone()))?;
         if self.spec.memory_limit.is_some() {

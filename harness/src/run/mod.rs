@@ -13,7 +13,7 @@ pub mod serve;
 pub mod spawn;
 
 use crate::arms::{Arm, Home};
-use crate::metric::INSTRUCTIONS;
+use crate::metric::{INSTRUCTIONS, MISPREDICTIONS, UNDER_CALLGRIND};
 use crate::plan::{Plan, PlannedTrial};
 use crate::probe::{callgrind, machine, strace};
 use crate::record::TrialRecord;
@@ -360,10 +360,15 @@ impl<'p> Run<'p> {
                 hard_limit,
             };
             match again.count(&record) {
-                Ok(count) => drop(record.metrics.insert(INSTRUCTIONS.to_owned(), count)),
+                Ok(counts) => record.metrics.extend([
+                    (INSTRUCTIONS.to_owned(), counts.instructions),
+                    (MISPREDICTIONS.to_owned(), counts.mispredictions),
+                ]),
                 Err(Missing::Interrupted) => return None,
                 Err(Missing::Because(why)) => {
-                    record.absent.insert(INSTRUCTIONS.to_owned(), why);
+                    record
+                        .absent
+                        .extend(UNDER_CALLGRIND.map(|metric| (metric.to_owned(), why.clone())));
                 }
             }
             record.child_ms = clock.elapsed().as_millis() as u64;

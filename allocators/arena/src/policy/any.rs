@@ -29,6 +29,8 @@ pub enum TestKind {
     Walk,
     /// [`PoolHeader`], for arenas that may be gone.
     Header,
+    /// [`PoolHeader`], for arenas that are never gone.
+    Header24,
     /// [`AddressMap`].
     Radix,
 }
@@ -103,6 +105,7 @@ unsafe impl Order for AnyOrder {
 pub enum AnyTest {
     Walk(VectorWalk),
     Header(PoolHeader),
+    Header24(PoolHeader<false>),
     Radix(AddressMap),
 }
 
@@ -113,6 +116,7 @@ impl AnyTest {
         Some(match kind {
             TestKind::Walk => AnyTest::Walk(VectorWalk),
             TestKind::Header => AnyTest::Header(PoolHeader),
+            TestKind::Header24 => AnyTest::Header24(PoolHeader),
             TestKind::Radix => AnyTest::Radix(AddressMap::new(os, arena_bits)?),
         })
     }
@@ -123,6 +127,7 @@ macro_rules! each_test {
         match $any {
             AnyTest::Walk($test) => $call,
             AnyTest::Header($test) => $call,
+            AnyTest::Header24($test) => $call,
             AnyTest::Radix($test) => $call,
         }
     };

@@ -11,6 +11,7 @@
 //! | [`Python38`] | 3.8 | 256 KiB, 4 KiB | [`ByFreePools`] | is released | the same |
 //! | [`Python39`] | 3.9 | 256 KiB, 4 KiB | [`ByFreePools`] | is released if a usable one follows | the same |
 //! | [`Python310`] | 3.10 and later | 1 MiB, 16 KiB | [`ByFreePools`] | the same | radix tree |
+//! | [`Python24Asking`] | none | as [`Python24`] | as there | as there | as [`Python25`] |
 //! | [`Tuned`] | none | as asked | as asked | as asked | as asked |
 //!
 //! All of them have blocks in steps of 16 bytes, up to 512, as CPython from 3.7.4 on and 2.7.18 have, so that they differ
@@ -167,6 +168,7 @@ mod global_pools;
 mod last_usable;
 mod linear_slide;
 mod python_2_4;
+mod python_2_4_asking;
 mod python_2_5;
 mod python_3_10;
 mod python_3_8;
@@ -179,6 +181,7 @@ pub use global_pools::GlobalPools;
 pub use last_usable::LastUsable;
 pub use linear_slide::LinearSlide;
 pub use python_2_4::Python24;
+pub use python_2_4_asking::Python24Asking;
 pub use python_2_5::Python25;
 pub use python_3_8::Python38;
 pub use python_3_9::Python39;

@@ -60,6 +60,7 @@ impl Settings {
     pub const PYTHON_2_4: Settings = Settings {
         keep: KEEP_ALL,
         order: OrderKind::Global,
+        test: TestKind::Header24,
         ..Settings::PYTHON_3_9
     };
 }
@@ -115,10 +116,15 @@ impl Tuned {
                 "the threshold is a multiple of the alignment, of 512 at most",
             ));
         }
-        if test == TestKind::Header && pool != 4096 {
+        if matches!(test, TestKind::Header | TestKind::Header24) && pool != 4096 {
             return Err(Unfit(
                 "the header test reads the start of a pool's place, which is memory of the process for sure only where \
                  a pool is an OS page of 4KiB",
+            ));
+        }
+        if test == TestKind::Header24 && keep != KEEP_ALL {
+            return Err(Unfit(
+                "2.4's header test takes every arena for held, so no arena may be released",
             ));
         }
         if order == OrderKind::Global && keep != KEEP_ALL {
@@ -254,6 +260,14 @@ mod tests {
             (wrong(|s| s.threshold = 500), "threshold"),
             (wrong(|s| s.threshold = 528), "threshold"),
             (wrong(|s| s.test = TestKind::Header), "OS page"),
+            (wrong(|s| s.test = TestKind::Header24), "OS page"),
+            (
+                wrong(|s| {
+                    *s = Settings::PYTHON_3_9;
+                    s.test = TestKind::Header24;
+                }),
+                "every arena for held",
+            ),
             (wrong(|s| s.order = OrderKind::Global), "never releases"),
         ] {
             assert!(why.contains(said), "{why}");

@@ -1,6 +1,10 @@
 //! An operating system that places arenas where a test wants them and refuses when it says so.
 #![allow(dead_code, reason = "each test uses its part")]
 
+pub mod callgrind;
+pub mod case;
+pub mod stream;
+
 use arena::heap::Heap;
 use arena::os::{Libc, Os, Source};
 use arena::policy::{Settings, Tuned};
