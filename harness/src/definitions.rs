@@ -44,6 +44,10 @@ pub static BUILT_IN: &[(&str, &str)] = &[
         "arena-policies",
         include_str!("../experiments/arena-policies.toml"),
     ),
+    (
+        "arena-thrash",
+        include_str!("../experiments/arena-thrash.toml"),
+    ),
 ];
 
 /// A definition that cannot be had.

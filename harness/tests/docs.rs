@@ -852,6 +852,7 @@ fn results_have_their_places() {
             "layout",
             "instructions",
             "faults",
+            "syscalls",
             "ns",
             "arenas",
         ];

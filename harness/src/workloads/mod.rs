@@ -2,12 +2,14 @@
 //! `unsafe`: they see a [`Driver`] and blocks.
 #![forbid(unsafe_code)]
 
+pub mod arena_edge;
 pub mod dict_retention;
 pub mod growth;
 pub mod million_lists;
 pub mod packing;
 pub mod pairs;
 pub mod params;
+pub mod push_pop;
 pub mod size_shift;
 pub mod survivors;
 pub mod walker;
@@ -16,6 +18,7 @@ mod draw;
 mod numbered;
 mod objects;
 mod pointers;
+mod stack;
 
 use crate::arms::ArmDef;
 use crate::child::phases::{EMPTY, START, TRIMMED};
@@ -56,6 +59,8 @@ pub static WORKLOADS: &[WorkloadDef] = &[
     survivors::WORKLOAD,
     size_shift::WORKLOAD,
     packing::WORKLOAD,
+    arena_edge::WORKLOAD,
+    push_pop::WORKLOAD,
 ];
 
 /// Every phase of any workload, in the order in which reports show them.
@@ -78,6 +83,8 @@ enum Work {
     Walker(walker::Walker),
     Growth(growth::Growth),
     Pairs(pairs::Pairs),
+    ArenaEdge(arena_edge::ArenaEdge),
+    PushPop(push_pop::PushPop),
     // Their tables are filled by the work itself, so each run makes its own.
     MillionLists(Params),
     DictRetention(Params),
@@ -109,6 +116,8 @@ pub fn prepare(id: &str, params: &Params, seed: u64) -> Result<Prepared, Stop> {
         "walker" => Work::Walker(walker::prepare(params, seed)?),
         "growth" => Work::Growth(growth::prepare(params)),
         "pairs" => Work::Pairs(pairs::prepare(params, seed)?),
+        "arena-edge" => Work::ArenaEdge(arena_edge::prepare(params)?),
+        "push-pop" => Work::PushPop(push_pop::prepare(params)?),
         "million-lists" => Work::MillionLists(params.clone()),
         "dict-retention" => Work::DictRetention(params.clone()),
         "survivors" => Work::Survivors(params.clone()),
@@ -137,6 +146,8 @@ impl Prepared {
             Work::Walker(walker) => walker::run(walker, driver, session),
             Work::Growth(growth) => growth::run(growth, driver, session),
             Work::Pairs(pairs) => pairs::run(pairs, driver, session),
+            Work::ArenaEdge(edge) => arena_edge::run(edge, driver, session),
+            Work::PushPop(work) => push_pop::run(work, driver, session),
             Work::MillionLists(params) => million_lists::run(params, driver, session),
             Work::DictRetention(params) => dict_retention::run(params, driver, session),
             Work::Survivors(params) => survivors::run(params, driver, session),
@@ -147,8 +158,12 @@ impl Prepared {
 
     /// Frees what it has kept for its next run, see [`Session::keep`].
     pub fn release<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>) {
-        if let Work::Pairs(pairs) = &mut self.0 {
-            pairs::release(pairs, driver);
+        match &mut self.0 {
+            Work::Pairs(pairs) => pairs::release(pairs, driver),
+            Work::ArenaEdge(edge) => arena_edge::release(edge, driver),
+            Work::PushPop(work) => push_pop::release(work, driver),
+            // The others keep nothing.
+            _ => {}
         }
     }
 }
@@ -301,6 +316,7 @@ mod tests {
             ("pairs", &[("live", "11M")], "such as 10k"),
             ("pairs", &[("pairs", "0")], "from 1 to 100M"),
             ("pairs", &[("shape", "batch-lfo")], "batch-lifo"),
+            ("push-pop", &[("live", "10"), ("depth", "11")], "10 blocks"),
         ] {
             let error = find(workload)
                 .and_then(|w| w.resolve(&params(given)))
