@@ -85,7 +85,7 @@ impl View {
         functions.sampling_mode(SamplingMode::Flat);
         functions.throughput(match group.amount {
             Amount::Bytes(bytes) => Throughput::Bytes(bytes),
-            Amount::Pairs(pairs) => Throughput::Elements(pairs),
+            Amount::Pairs(count) | Amount::Blocks(count) => Throughput::Elements(count),
         });
         // What the first arm has done is what all others must do.
         let mut agreed = None;

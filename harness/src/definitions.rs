@@ -46,6 +46,10 @@ pub static BUILT_IN: &[(&str, &str)] = &[
         include_str!("../experiments/arena-policies.toml"),
     ),
     (
+        "arena-thrash",
+        include_str!("../experiments/arena-thrash.toml"),
+    ),
+    (
         "peak-then-free",
         include_str!("../experiments/peak-then-free.toml"),
     ),

@@ -121,6 +121,27 @@ fn pairs_call_nothing_of_their_own() {
     }
 }
 
+/// Nor do these: what stands on the stack is made before the region and freed after it.
+#[test]
+fn rounds_at_an_edge_call_nothing_of_their_own() {
+    for (workload, params, live, pairs) in [
+        ("arena-edge", "blocks = \"1k\", rounds = \"3k\"", 1000, 3000),
+        (
+            "push-pop",
+            "live = \"1k\", depth = \"30\", rounds = \"100\"",
+            1000,
+            3000,
+        ),
+    ] {
+        let (census, time) = audited(workload, params);
+        assert_eq!(driven(&census), 2 * (live + pairs), "{workload}");
+        for record in [&census, &time] {
+            assert_eq!(metric(record, "audited_calls"), 2 * pairs, "{workload}");
+        }
+        assert_eq!(census.checksum_ops, time.checksum_ops);
+    }
+}
+
 /// One call of the C library's own in the middle of the region is seen: the arm `audit-strdup` makes it.
 #[test]
 fn one_call_more_is_noticed() {

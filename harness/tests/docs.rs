@@ -854,6 +854,7 @@ fn results_have_their_places() {
             "instructions",
             "mispredictions",
             "faults",
+            "syscalls",
             "ns",
             "ns-not-thread-safe",
             "arenas",

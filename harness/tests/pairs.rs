@@ -200,6 +200,71 @@ fn stack_frees_the_newest_in_runs_and_keeps_to_its_depth() {
     assert!((20.0..=40.0).contains(&mean), "{mean} a run");
 }
 
+/// Whether each of `counts` lies within 5 standard deviations of n p, all being equally likely.
+fn alike(what: &str, counts: &[usize]) {
+    let n = counts.iter().sum::<usize>() as f64;
+    let p = 1.0 / counts.len() as f64;
+    let (mean, deviation) = (n * p, (n * p * (1.0 - p)).sqrt());
+    assert!(mean > 20.0, "{what}: {n} draws are too few");
+    for (i, count) in counts.iter().enumerate() {
+        let far = (*count as f64 - mean).abs();
+        assert!(
+            far < 5.0 * deviation,
+            "{what} {i}: {count}, not {mean:.0} +- {deviation:.0}"
+        );
+    }
+}
+
+#[test]
+fn every_length_of_a_run_is_equally_likely() {
+    const LONGEST: usize = 64;
+    let (mut pushed, mut popped) = ([0; LONGEST], [0; LONGEST]);
+    for seed in 1..=60 {
+        let (events, _) = driven("stack", seed);
+        let (mut depth, mut left) = (0, PAIRS);
+        for run in
+            events.chunk_by(|a, b| matches!((a, b), (Made(_), Made(_)) | (Freed(_), Freed(_))))
+        {
+            let length = run.len();
+            match run[0] {
+                // Cut short only where there may be no room, or no pairs.
+                Made(_) => {
+                    if BATCH - depth >= LONGEST && left >= LONGEST {
+                        pushed[length - 1] += 1;
+                    }
+                    depth += length;
+                    left -= length;
+                }
+                // The last run pops whatever is left.
+                Freed(_) => {
+                    if depth >= LONGEST && left > 0 {
+                        popped[length - 1] += 1;
+                    }
+                    depth -= length;
+                }
+            }
+        }
+    }
+    alike("pushes", &pushed);
+    alike("pops", &popped);
+}
+
+#[test]
+fn every_place_of_a_batch_is_equally_likely_to_go_first() {
+    let mut tenths = [0; 10];
+    for seed in 1..=40 {
+        let (events, _) = driven("batch-random", seed);
+        for batch in 0..PAIRS / BATCH {
+            let [first, freed] = [0, BATCH].map(|at| events[2 * batch * BATCH + at]);
+            let (Made(first), Freed(freed)) = (first, freed) else {
+                panic!("{first:?} {freed:?}");
+            };
+            tenths[(freed - first) * 10 / BATCH] += 1;
+        }
+    }
+    alike("tenth", &tenths);
+}
+
 #[test]
 fn a_batch_is_freed_in_its_order() {
     let batches: Vec<Vec<usize>> = (LIVE..LIVE + PAIRS)

@@ -55,8 +55,8 @@ impl Work {
     }
 }
 
-/// Every workload, small.
-fn small() -> [Work; 5] {
+/// Workloads of every kind, small: with input, with drawn tables, with blocks that stay, with tables of each run.
+fn small() -> [Work; 10] {
     [
         Work::new("growth", &[("size", "64KiB"), ("shape", "pinned")]),
         Work::new("walker", &[("corpus", "text"), ("size", "64KiB")]),
@@ -69,6 +69,11 @@ fn small() -> [Work; 5] {
             "pairs",
             &[("live", "500"), ("pairs", "1k"), ("shape", "batch-random")],
         ),
+        Work::new("arena-edge", &[("blocks", "500")]),
+        Work::new("push-pop", &[("live", "500"), ("depth", "30")]),
+        Work::new("survivors", &[("blocks", "500")]),
+        Work::new("packing", &[("blocks", "200")]),
+        Work::new("memcrunch-like", &[("things", "300")]),
     ]
 }
 
@@ -201,7 +206,7 @@ fn an_error_is_an_answer_and_the_child_lives_on() {
 
 #[test]
 fn another_input_can_be_asked_for() {
-    let [_, text, _, pairs, batches] = small();
+    let [_, text, _, pairs, batches, ..] = small();
     let mut server = text.server("system").expect("it starts");
     let mut sums = Vec::new();
     for work in [&pairs, &text, &batches, &pairs, &pairs] {

@@ -288,6 +288,21 @@ mod tests {
     }
 
     #[test]
+    fn every_character_is_equally_likely() {
+        let out = text(Corpus::Unbroken, 13, 1 << 20);
+        let mut seen = [0u64; 64];
+        for &byte in &out {
+            seen[usize::from(byte - b' ')] += 1;
+        }
+        let (n, p) = (out.len() as f64, 1.0 / 64.0);
+        let (mean, deviation) = (n * p, (n * p * (1.0 - p)).sqrt());
+        for (character, count) in seen.iter().enumerate() {
+            let far = (*count as f64 - mean).abs();
+            assert!(far < 5.0 * deviation, "character {character}: {count}");
+        }
+    }
+
+    #[test]
     fn names_go_both_ways() {
         for kind in Corpus::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));

@@ -125,7 +125,7 @@ impl<'r> Report<'r> {
     }
 
     /// The tables of measurements: for each grid that was run the census, the exponents where sizes vary, the
-    /// instructions where they were counted, the arenas where there are any, the memory, the times, the layout where it has one. What must not be
+    /// instructions where they were counted, faults and system calls where steps are even, the arenas where there are any, the memory, the times, the layout where it has one. What must not be
     /// compared is not: in its place stands who differs, and how.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables = Vec::new();
@@ -158,6 +158,7 @@ impl<'r> Report<'r> {
                         tables.extend(per_step::instructions(&view));
                         tables.extend(per_step::mispredictions(&view));
                         tables.extend(per_step::faults(&view));
+                        tables.extend(per_step::syscalls(&view));
                         tables.extend(arenas::table(&view));
                     }
                     Protocol::Memory => {

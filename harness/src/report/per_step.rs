@@ -1,15 +1,20 @@
 //! Tables of figures for each step of a workload, arms as rows and points as columns: instructions, mispredicted branches,
-//! page faults, time.
+//! page faults, system calls, time.
 
 use super::{Table, View};
 use crate::metric::{INSTRUCTIONS, MISPREDICTIONS};
 use crate::size::three_digits;
 use crate::summary::{Cell, CellState};
 use crate::trial::Protocol;
+use std::collections::BTreeSet;
 
 /// What a step of `workload` is called, if its steps are all alike, so that figures for each mean something.
 fn even_step(workload: &str) -> Option<&'static str> {
-    (workload == "pairs").then_some("pair")
+    match workload {
+        "pairs" => Some("pair"),
+        "arena-edge" | "push-pop" => Some("round"),
+        _ => None,
+    }
 }
 
 /// Instructions for each step, where the grid has them counted.
@@ -65,6 +70,40 @@ pub(super) fn faults(view: &View<'_>) -> Option<Table> {
     })
 }
 
+/// System calls for each thousand steps, all names together.
+pub(super) fn syscalls(view: &View<'_>) -> Option<Table> {
+    let step = even_step(&view.grid.workload)?;
+    let names: BTreeSet<&str> = view
+        .cells()
+        .flat_map(|cell| cell.metrics.keys())
+        .filter_map(|name| name.strip_prefix("sys."))
+        .collect();
+    let which = match names.len() {
+        0 => "none was made".to_owned(),
+        _ => Vec::from_iter(names).join(", "),
+    };
+    let mut notes = vec![format!(
+        "System calls of the measured region, counted by strace, of one trial a cell: {which}. n/a: not traced."
+    )];
+    notes.extend(view.absences());
+    notes.extend(view.notes_on_arms());
+    Some(Table {
+        name: view.name("syscalls"),
+        title: view.title(&format!("system calls for each thousand {step}s")),
+        notes,
+        ..rows(view, |cell| Some(1e3 * calls(cell)? / steps(cell)?))
+    })
+}
+
+/// System calls of all names; `None` where they were not traced.
+fn calls(cell: &Cell) -> Option<f64> {
+    let names = cell.metrics.keys().map(String::as_str);
+    let counts = cell.metrics.iter();
+    let of_calls = counts.filter(|(name, _)| name.starts_with("sys."));
+    cell.traced(names)
+        .then(|| of_calls.map(|(_, metric)| metric.median).sum())
+}
+
 /// Nanoseconds for each step, the median over blocks.
 pub(super) fn times(view: &View<'_>) -> Option<Table> {
     let step = even_step(&view.grid.workload)?;
@@ -83,9 +122,12 @@ pub(super) fn times(view: &View<'_>) -> Option<Table> {
 }
 
 fn for_each_step(cell: &Cell, metric: &str) -> Option<f64> {
-    let median = |name: &str| cell.metrics.get(name).map(|metric| metric.median);
-    let steps = median("ops").filter(|steps| *steps > 0.0)?;
-    Some(median(metric)? / steps)
+    Some(cell.metrics.get(metric)?.median / steps(cell)?)
+}
+
+fn steps(cell: &Cell) -> Option<f64> {
+    let steps = cell.metrics.get("ops")?.median;
+    (steps > 0.0).then_some(steps)
 }
 
 /// Header and rows; the rest is for the caller.

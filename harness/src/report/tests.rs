@@ -795,6 +795,64 @@ fn a_table_of_arenas() {
 }
 
 #[test]
+fn a_table_of_system_calls() {
+    let text = MEMORY
+        .replace("walker", "arena-edge")
+        .replace(
+            r#"{ mode = ["list", "vec2x"], corpus = "text", size = "16MiB" }"#,
+            r#"{ rounds = ["1k", "2k"] }"#,
+        )
+        .replace(
+            r#"["system", "bump", "null"]"#,
+            r#"["system", "arena-3.8", "jemalloc"]"#,
+        )
+        .replace("memory", "census");
+    let experiment = Experiment::parse(&text, "e.toml").expect("good");
+    let at = |arm: &str, rounds: &str, ops: u64| {
+        Trial::census("kept", arm)
+            .param("blocks", "20160")
+            .param("size", "256")
+            .param("rounds", rounds)
+            .metric("ops", ops)
+    };
+    let records = [
+        // Traced, and nothing happened.
+        at("system", "1k", 1000).metric("copied_bytes", 0).ok(),
+        at("system", "2k", 2000).metric("sys.brk", 1).ok(),
+        at("arena-3.8", "1k", 1000)
+            .metric("sys.mmap", 1000)
+            .metric("sys.munmap", 1000)
+            .ok(),
+        at("arena-3.8", "2k", 2000)
+            .absent("sys.*", "strace is missing")
+            .ok(),
+    ];
+    let (summary, run) = (
+        Summary::new(&records),
+        AsRun::as_defined(&experiment, false),
+    );
+    let tables = Report::new(&experiment, &summary, &run).tables();
+    let table = tables
+        .iter()
+        .find(|table| table.name == "e.kept.syscalls")
+        .expect("rounds are even steps");
+    assert_eq!(table.header.join("; "), "arm; 1k; 2k");
+    let rows: Vec<String> = table.rows.iter().map(|row| row.join("; ")).collect();
+    assert_eq!(rows, ["system; 0; 0.500", "arena-3.8; 2000; n/a"]);
+    assert!(table.title.contains("each thousand rounds"));
+    assert!(
+        table.notes[0].contains(": brk, mmap, munmap."),
+        "{:?}",
+        table.notes
+    );
+    assert!(
+        table.notes[1].contains("strace is missing"),
+        "{:?}",
+        table.notes
+    );
+}
+
+#[test]
 fn different_huge_pages_are_no_table() {
     let at = |arm: &str, child: &str| {
         let figures = [1024, 2048, 0, 0, 2048, 2048];

@@ -2,6 +2,7 @@
 //! `unsafe`: they see a [`Driver`] and blocks.
 #![forbid(unsafe_code)]
 
+pub mod arena_edge;
 pub mod burst_idle;
 pub mod dict_retention;
 pub mod growth;
@@ -11,6 +12,7 @@ pub mod million_lists;
 pub mod packing;
 pub mod pairs;
 pub mod params;
+pub mod push_pop;
 pub mod size_shift;
 pub mod survivors;
 pub mod walker;
@@ -19,6 +21,7 @@ mod draw;
 mod numbered;
 mod objects;
 mod pointers;
+mod stack;
 mod strings;
 
 use crate::arms::ArmDef;
@@ -63,6 +66,8 @@ pub static WORKLOADS: &[WorkloadDef] = &[
     memcrunch_like::WORKLOAD,
     burst_idle::WORKLOAD,
     lines::WORKLOAD,
+    arena_edge::WORKLOAD,
+    push_pop::WORKLOAD,
 ];
 
 /// Every phase of any workload, in the order in which reports show them.
@@ -86,6 +91,8 @@ enum Work {
     Growth(growth::Growth),
     Pairs(pairs::Pairs),
     Lines(lines::Lines),
+    ArenaEdge(arena_edge::ArenaEdge),
+    PushPop(push_pop::PushPop),
     // Their tables are filled by the work itself, so each run makes its own.
     MillionLists(Params),
     DictRetention(Params),
@@ -119,6 +126,8 @@ pub fn prepare(id: &str, params: &Params, seed: u64) -> Result<Prepared, Stop> {
         "walker" => Work::Walker(walker::prepare(params, seed)?),
         "growth" => Work::Growth(growth::prepare(params)),
         "pairs" => Work::Pairs(pairs::prepare(params, seed)?),
+        "arena-edge" => Work::ArenaEdge(arena_edge::prepare(params)?),
+        "push-pop" => Work::PushPop(push_pop::prepare(params)?),
         "million-lists" => Work::MillionLists(params.clone()),
         "dict-retention" => Work::DictRetention(params.clone()),
         "survivors" => Work::Survivors(params.clone()),
@@ -150,6 +159,8 @@ impl Prepared {
             Work::Walker(walker) => walker::run(walker, driver, session),
             Work::Growth(growth) => growth::run(growth, driver, session),
             Work::Pairs(pairs) => pairs::run(pairs, driver, session),
+            Work::ArenaEdge(edge) => arena_edge::run(edge, driver, session),
+            Work::PushPop(work) => push_pop::run(work, driver, session),
             Work::MillionLists(params) => million_lists::run(params, driver, session),
             Work::DictRetention(params) => dict_retention::run(params, driver, session),
             Work::Survivors(params) => survivors::run(params, driver, session),
@@ -165,8 +176,12 @@ impl Prepared {
 
     /// Frees what it has kept for its next run, see [`Session::keep`].
     pub fn release<H: Heap, M: Mode>(&mut self, driver: &mut Driver<H, M>) {
-        if let Work::Pairs(pairs) = &mut self.0 {
-            pairs::release(pairs, driver);
+        match &mut self.0 {
+            Work::Pairs(pairs) => pairs::release(pairs, driver),
+            Work::ArenaEdge(edge) => arena_edge::release(edge, driver),
+            Work::PushPop(work) => push_pop::release(work, driver),
+            // The others keep nothing.
+            _ => {}
         }
     }
 }
@@ -324,6 +339,7 @@ mod tests {
             ("burst-idle", &[("idle", "2h")], "at most 1h"),
             ("lines", &[("mode", "keep")], "keep-all"),
             ("lines", &[("passes", "0")], "from 1 to 1k"),
+            ("push-pop", &[("live", "10"), ("depth", "11")], "10 blocks"),
         ] {
             let error = find(workload)
                 .and_then(|w| w.resolve(&params(given)))

@@ -218,6 +218,57 @@ mod tests {
         assert!(left.eq(live));
     }
 
+    /// `count` of `n` draws with that chance lies within 5 standard deviations of n p.
+    fn likely(what: &str, count: usize, n: usize, p: f64) {
+        let (mean, deviation) = (n as f64 * p, (n as f64 * p * (1.0 - p)).sqrt());
+        assert!(
+            (count as f64 - mean).abs() < 5.0 * deviation,
+            "{what}: {count} of {n}, not {mean:.0} +- {deviation:.0}"
+        );
+    }
+
+    #[test]
+    fn every_draw_is_as_likely_as_it_says() {
+        let drawn = drawn("10");
+        let [full, replaced, thinned, settled] = &drawn.stages;
+        let made = |steps: &[Step]| steps.iter().filter(|step| step.size > 0).count();
+
+        let mut sizes = [0; LARGEST as usize + 1];
+        for step in drawn.stages.iter().flatten() {
+            sizes[step.size as usize] += 1;
+        }
+        let blocks = sizes[1..].iter().sum();
+        for (size, count) in sizes.iter().enumerate().skip(1) {
+            likely(
+                &format!("{size} bytes"),
+                *count,
+                blocks,
+                1.0 / LARGEST as f64,
+            );
+        }
+
+        assert_eq!((full.len(), made(full)), (100_000, 100_000));
+        assert_eq!((replaced.len(), made(replaced)), (1_600_000, 800_000));
+        // 1000 slots next to each other, so that a bin has enough.
+        let mut bins = [0; 100];
+        for step in replaced.iter().filter(|step| step.size == 0) {
+            bins[step.slot as usize / 1000] += 1;
+        }
+        for (bin, count) in bins.iter().enumerate() {
+            likely(&format!("slots from {bin}000"), *count, 800_000, 0.01);
+        }
+
+        assert_eq!(made(thinned), 0);
+        likely("thinned", thinned.len(), 100_000, 0.9);
+
+        // A million visits, at a share that is settled from the start: nine in ten meet an empty slot, and one in ten of
+        // those fills it. One slot's visits are not independent, so this is wider than 5 standard deviations.
+        let (filled, mean) = (made(settled), 1_000_000.0 * 0.9 * 0.1);
+        assert!((filled as f64 - mean).abs() < 0.02 * mean, "{filled} fills");
+        let (freed, mean) = (settled.len() - filled, 1_000_000.0 * 0.1 * 0.9);
+        assert!((freed as f64 - mean).abs() < 0.02 * mean, "{freed} frees");
+    }
+
     #[test]
     fn it_settles_at_the_share_that_it_says() {
         // n p +- 5 standard deviations of a binomial.
