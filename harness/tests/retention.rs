@@ -269,7 +269,7 @@ fn touched(count: u64, every: u64, blocks: u64) -> u64 {
 
 #[test]
 fn an_arena_stays_for_one_survivor() {
-    let (count, in_an_arena) = (20_000, POOLS * in_a_pool(512));
+    let (count, in_an_arena) = (20_000_u64, POOLS * in_a_pool(512));
     assert_eq!(in_an_arena, 448);
     for every in [16, 448, 512, 3000] {
         let params = format!("blocks = \"20k\", size = \"512\", every = \"{every}\"");
@@ -289,7 +289,7 @@ fn an_arena_stays_for_one_survivor() {
 
 #[test]
 fn a_pool_without_a_survivor_serves_another_size() {
-    let count = 50_000;
+    let count = 50_000_u64;
     for every in [8, 63, 200, 1000] {
         let params = format!("blocks = \"50k\", every = \"{every}\"");
         for record in counted("size-shift", &params, &small_arenas()) {
