@@ -142,6 +142,18 @@ fn rounds_at_an_edge_call_nothing_of_their_own() {
     }
 }
 
+#[test]
+fn bursts_and_lines_call_nothing_of_their_own() {
+    for order in ["lifo", "random"] {
+        let params = format!("blocks = \"2k\", order = \"{order}\", idle = \"5ms\", ops = \"500\"");
+        nothing_else("burst-idle", &params);
+    }
+    for mode in ["reuse", "per-line", "keep-all", "append"] {
+        let params = format!("mode = \"{mode}\", lines = \"2k\", passes = \"2\"");
+        nothing_else("lines", &params);
+    }
+}
+
 /// One call of the C library's own in the middle of the region is seen: the arm `audit-strdup` makes it.
 #[test]
 fn one_call_more_is_noticed() {

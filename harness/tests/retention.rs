@@ -289,7 +289,7 @@ fn an_arena_stays_for_one_survivor() {
 
 #[test]
 fn a_pool_without_a_survivor_serves_another_size() {
-    let count = 50_000;
+    let count = 50_000_u64;
     for every in [8, 63, 200, 1000] {
         let params = format!("blocks = \"50k\", every = \"{every}\"");
         for record in counted("size-shift", &params, &small_arenas()) {
