@@ -34,9 +34,12 @@ const LIVE: [&str; 3] = ["10k", "100k", "1M"];
 /// Pairs of malloc and free in an iteration, as written and as a number. The live blocks are made once a function.
 const PAIRS: (&str, u64) = ("100k", 100_000);
 
+/// Parameters of a workload, those that are not left to their defaults.
+type Given = &'static [(&'static str, &'static str)];
+
 /// The churn workloads in small: their parameters, and how much work that is. The live blocks of the last two are made once
 /// a function.
-const CHURN: [(&str, &[(&str, &str)], Amount); 7] = [
+const CHURN: [(&str, Given, Amount); 7] = [
     ("million-lists", &[("lists", "20k")], Amount::Blocks(20_000)),
     (
         "dict-retention",
