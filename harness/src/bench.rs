@@ -34,16 +34,12 @@ const LIVE: [&str; 3] = ["10k", "100k", "1M"];
 /// Pairs of malloc and free in an iteration, as written and as a number. The live blocks are made once a function.
 const PAIRS: (&str, u64) = ("100k", 100_000);
 
-/// A workload, its parameters, and how much work that is.
-type InSmall = (
-    &'static str,
-    &'static [(&'static str, &'static str)],
-    Amount,
-);
+/// Parameters of a workload, those that are not left to their defaults.
+type Given = &'static [(&'static str, &'static str)];
 
 /// The churn workloads in small: their parameters, and how much work that is. The live blocks of the last two are made once
 /// a function.
-const CHURN: [InSmall; 8] = [
+const CHURN: [(&str, Given, Amount); 8] = [
     ("million-lists", &[("lists", "20k")], Amount::Blocks(20_000)),
     (
         "dict-retention",

@@ -101,7 +101,7 @@ fn calls(cell: &Cell) -> Option<f64> {
     let counts = cell.metrics.iter();
     let of_calls = counts.filter(|(name, _)| name.starts_with("sys."));
     cell.traced(names)
-        .then(|| of_calls.map(|(_, metric)| metric.median).sum())
+        .then(|| of_calls.fold(0.0, |sum, (_, metric)| sum + metric.median))
 }
 
 /// Nanoseconds for each step, the median over blocks.
