@@ -44,6 +44,10 @@ pub static BUILT_IN: &[(&str, &str)] = &[
         "arena-policies",
         include_str!("../experiments/arena-policies.toml"),
     ),
+    (
+        "object-churn",
+        include_str!("../experiments/object-churn.toml"),
+    ),
 ];
 
 /// A definition that cannot be had.

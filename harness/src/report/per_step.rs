@@ -6,9 +6,13 @@ use crate::size::three_digits;
 use crate::summary::{Cell, CellState};
 use crate::trial::Protocol;
 
-/// What a step of `workload` is called, if its steps are all alike, so that figures for each mean something.
+/// What a step of `workload` is called, if its steps are all alike, or drawn alike, so that figures for each mean something.
 fn even_step(workload: &str) -> Option<&'static str> {
-    (workload == "pairs").then_some("pair")
+    match workload {
+        "pairs" => Some("pair"),
+        "object-churn" => Some("object"),
+        _ => None,
+    }
 }
 
 /// Instructions for each step, where the grid has them counted.

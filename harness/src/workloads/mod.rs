@@ -5,6 +5,7 @@
 pub mod dict_retention;
 pub mod growth;
 pub mod million_lists;
+pub mod object_churn;
 pub mod packing;
 pub mod pairs;
 pub mod params;
@@ -56,6 +57,7 @@ pub static WORKLOADS: &[WorkloadDef] = &[
     survivors::WORKLOAD,
     size_shift::WORKLOAD,
     packing::WORKLOAD,
+    object_churn::WORKLOAD,
 ];
 
 /// Every phase of any workload, in the order in which reports show them.
@@ -78,6 +80,7 @@ enum Work {
     Walker(walker::Walker),
     Growth(growth::Growth),
     Pairs(pairs::Pairs),
+    ObjectChurn(object_churn::ObjectChurn),
     // Their tables are filled by the work itself, so each run makes its own.
     MillionLists(Params),
     DictRetention(Params),
@@ -114,6 +117,7 @@ pub fn prepare(id: &str, params: &Params, seed: u64) -> Result<Prepared, Stop> {
         "survivors" => Work::Survivors(params.clone()),
         "size-shift" => Work::SizeShift(params.clone()),
         "packing" => Work::Packing(params.clone(), seed),
+        "object-churn" => Work::ObjectChurn(object_churn::prepare(params, seed)),
         other => {
             return Err(Stop::Input(format!(
                 "this child knows no workload `{other}`"
@@ -142,6 +146,7 @@ impl Prepared {
             Work::Survivors(params) => survivors::run(params, driver, session),
             Work::SizeShift(params) => size_shift::run(params, driver, session),
             Work::Packing(params, seed) => packing::run(params, *seed, driver, session),
+            Work::ObjectChurn(churn) => object_churn::run(churn, driver, session),
         }
     }
 
