@@ -39,7 +39,7 @@ type Given = &'static [(&'static str, &'static str)];
 
 /// The churn workloads in small: their parameters, and how much work that is. The live blocks of the last two are made once
 /// a function.
-const CHURN: [(&str, Given, Amount); 8] = [
+const CHURN: [(&str, Given, Amount); 9] = [
     ("million-lists", &[("lists", "20k")], Amount::Blocks(20_000)),
     (
         "dict-retention",
@@ -57,6 +57,11 @@ const CHURN: [(&str, Given, Amount); 8] = [
         "memcrunch-like",
         &[("things", "5k")],
         Amount::Blocks(25_000),
+    ),
+    (
+        "object-churn",
+        &[("objects", "5k"), ("work", "0")],
+        Amount::Blocks(17_000),
     ),
     ("arena-edge", &[("rounds", "5k")], Amount::Pairs(5_000)),
     (

@@ -46,6 +46,10 @@ pub static BUILT_IN: &[(&str, &str)] = &[
         include_str!("../experiments/arena-policies.toml"),
     ),
     (
+        "object-churn",
+        include_str!("../experiments/object-churn.toml"),
+    ),
+    (
         "arena-thrash",
         include_str!("../experiments/arena-thrash.toml"),
     ),

@@ -154,6 +154,20 @@ fn bursts_and_lines_call_nothing_of_their_own() {
     }
 }
 
+/// Of this one only the steps do: each makes an instance of three blocks and drops one.
+#[test]
+fn objects_call_nothing_of_their_own() {
+    let (census, time) = audited(
+        "object-churn",
+        "mix = \"instances\", objects = \"5k\", live = \"100\"",
+    );
+    assert_eq!(driven(&census), 2 * 3 * 5100);
+    for record in [&census, &time] {
+        assert_eq!(metric(record, "audited_calls"), 2 * 3 * 5000);
+    }
+    assert_eq!(census.checksum_ops, time.checksum_ops);
+}
+
 /// One call of the C library's own in the middle of the region is seen: the arm `audit-strdup` makes it.
 #[test]
 fn one_call_more_is_noticed() {

@@ -193,3 +193,44 @@ fn a_crunch_in_small() {
     );
     assert_eq!(of("64", "arena-3.9"), [arenas, arenas, arenas]);
 }
+
+#[test]
+fn objects_of_each_kind_in_small() {
+    let (objects, live) = (2000, 300);
+    let made = objects + live;
+    let counted = |mix: &str| {
+        let params = format!("mix = \"{mix}\", objects = \"2k\", live = \"300\"");
+        counted("object-churn", &params, &["system", "mimalloc", "arena"])
+    };
+    // Blocks of an object, and their bytes.
+    for (mix, blocks, bytes) in [("floats", 1, 24), ("instances", 3, 48 + 48 + 64)] {
+        for record in counted(mix) {
+            assert_eq!(metric(&record, "ops"), objects);
+            assert_eq!(metric(&record, "malloc_calls"), blocks * made);
+            assert_eq!(metric(&record, "free_calls"), blocks * made);
+            assert_eq!(metric(&record, "realloc_calls"), 0);
+            for phase in ["full", "churned"] {
+                let name = format!("live_bytes.{phase}");
+                assert_eq!(metric(&record, &name), live * bytes, "{mix}");
+            }
+            assert_eq!(metric(&record, "live_bytes.empty"), 0);
+        }
+    }
+    // Means over the shapes, and five standard deviations of their sum.
+    for (mix, name, mean, deviation) in [
+        // 4 items fit at first, then 8, then 16; of 16 lengths.
+        ("lists", "realloc_calls", 1.25, 0.829),
+        // Tables for 5, 10, 21 and 42 keys; of 32 numbers of keys. The dict is one more.
+        ("dicts", "malloc_calls", 3.875, 1.054),
+        ("strings", "realloc_calls", 1.5, 1.118),
+    ] {
+        let records = counted(mix);
+        let made = made as f64;
+        for record in &records {
+            let apart = (metric(record, name) as f64 - made * mean).abs();
+            assert!(apart < 5.0 * deviation * made.sqrt(), "{mix}: {apart}");
+            assert_eq!(record.checksum_ops, records[0].checksum_ops, "{mix}");
+            assert_eq!(metric(record, "malloc_calls"), metric(record, "free_calls"));
+        }
+    }
+}

@@ -234,6 +234,10 @@ fn every_arm_decides_and_keeps_the_same() {
             "shape = [\"random\", \"fifo\", \"stack\", \"batch-lifo\", \"batch-fifo\", \"batch-random\"], \
              live = \"2k\", pairs = \"20k\", batch = \"1500\"",
         ),
+        (
+            "object-churn",
+            "mix = [\"all\", \"lists\", \"dicts\", \"strings\"], objects = \"5k\", live = \"200\", work = [\"0\", \"100\"]",
+        ),
     ] {
         let records = census(workload, params, &arms);
         for record in &records {

@@ -5,6 +5,7 @@ mod common;
 use common::{Ran, definition, err, metric, out, said};
 use heaplab::record::TrialRecord;
 use heaplab::trial::Outcome;
+use heaplab::workloads::object_churn::WORK;
 
 const PAIRS: &str = "shape = \"random\", live = \"500\", pairs = \"10k\"";
 
@@ -80,6 +81,47 @@ fn every_workload_can_be_counted() {
     let (half, whole) = (of("256KiB"), of("512KiB"));
     let ratio = whole as f64 / half as f64;
     assert!((1.9..2.1).contains(&ratio), "{half} and {whole}");
+}
+
+/// One trial of `null`, of objects of one kind.
+fn objects(mix: &str, work: &str) -> TrialRecord {
+    let params = format!("mix = \"{mix}\", objects = \"5k\", live = \"20\", work = \"{work}\"");
+    let text = definition(
+        "object-churn",
+        &params,
+        "\"null\"",
+        "\"census\"",
+        "instructions = true",
+    );
+    Ran::new(&text, &[]).record()
+}
+
+#[test]
+fn a_turn_of_work_has_its_instructions() {
+    let [once, twice] = ["100", "200"].map(|work| metric(&objects("floats", work), "instructions"));
+    // Two calls an object, 196 instructions more for each, in whole turns.
+    let more = (twice - once) as f64 / 5000.0;
+    assert!(
+        (2.0 * 196.0 - 10.0..=2.0 * 196.0 + 10.0).contains(&more),
+        "{more}"
+    );
+}
+
+/// What docs/methodology.md says of CPython: instructions outside of the allocator for each of its calls.
+#[test]
+fn the_work_between_calls_is_that_of_cpython() {
+    for work in WORK {
+        let record = objects(work.kind, "100");
+        let calls: u64 = ["malloc_calls", "realloc_calls", "free_calls"]
+            .iter()
+            .map(|name| metric(&record, name))
+            .sum();
+        // The live ones are outside of the region.
+        let in_region = calls as f64 * 5000.0 / 5020.0;
+        let ratio = metric(&record, "instructions") as f64 / in_region / work.cpython as f64;
+        println!("{}: {ratio:.3} of {}", work.kind, work.cpython);
+        assert!((0.9..1.1).contains(&ratio), "{}: {ratio}", work.kind);
+    }
 }
 
 /// valgrind has no restartable sequences, so the per-CPU caches of that arm are off there.

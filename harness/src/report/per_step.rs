@@ -8,11 +8,12 @@ use crate::summary::{Cell, CellState};
 use crate::trial::Protocol;
 use std::collections::BTreeSet;
 
-/// What a step of `workload` is called, if its steps are all alike, so that figures for each mean something.
+/// What a step of `workload` is called, if its steps are all alike, or drawn alike, so that figures for each mean something.
 fn even_step(workload: &str) -> Option<&'static str> {
     match workload {
         "pairs" => Some("pair"),
         "arena-edge" | "push-pop" => Some("round"),
+        "object-churn" => Some("object"),
         _ => None,
     }
 }

@@ -9,6 +9,7 @@ pub mod growth;
 pub mod lines;
 pub mod memcrunch_like;
 pub mod million_lists;
+pub mod object_churn;
 pub mod packing;
 pub mod pairs;
 pub mod params;
@@ -68,6 +69,7 @@ pub static WORKLOADS: &[WorkloadDef] = &[
     lines::WORKLOAD,
     arena_edge::WORKLOAD,
     push_pop::WORKLOAD,
+    object_churn::WORKLOAD,
 ];
 
 /// Every phase of any workload, in the order in which reports show them.
@@ -93,6 +95,7 @@ enum Work {
     Lines(lines::Lines),
     ArenaEdge(arena_edge::ArenaEdge),
     PushPop(push_pop::PushPop),
+    ObjectChurn(object_churn::ObjectChurn),
     // Their tables are filled by the work itself, so each run makes its own.
     MillionLists(Params),
     DictRetention(Params),
@@ -136,6 +139,7 @@ pub fn prepare(id: &str, params: &Params, seed: u64) -> Result<Prepared, Stop> {
         "memcrunch-like" => Work::MemcrunchLike(params.clone(), seed),
         "burst-idle" => Work::BurstIdle(params.clone(), seed),
         "lines" => Work::Lines(lines::prepare(params, seed)?),
+        "object-churn" => Work::ObjectChurn(object_churn::prepare(params, seed)),
         other => {
             return Err(Stop::Input(format!(
                 "this child knows no workload `{other}`"
@@ -171,6 +175,7 @@ impl Prepared {
             }
             Work::BurstIdle(params, seed) => burst_idle::run(params, *seed, driver, session),
             Work::Lines(lines) => lines::run(lines, driver, session),
+            Work::ObjectChurn(churn) => object_churn::run(churn, driver, session),
         }
     }
 

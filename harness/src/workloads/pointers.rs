@@ -33,7 +33,7 @@ impl Pointers {
     }
 
     /// Entries that the vector gets when it must hold `length`.
-    fn allocated_for(length: usize) -> usize {
+    pub(super) fn allocated_for(length: usize) -> usize {
         (length + (length >> 3) + 6) & !3
     }
 
