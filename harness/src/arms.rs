@@ -77,9 +77,12 @@ pub struct ArmDef {
     pub environment: &'static [(&'static str, &'static str)],
     /// The same child holds it as `id+sized` too: its blocks are given back with their size.
     pub sized: bool,
-    /// May be called from several threads at once. What is not, takes no lock, and its times are compared only with those
-    /// of others that are not.
+    /// May be called from several threads at once, as its heap says too.
     pub threads: bool,
+    /// Its malloc and free take no lock, because it is not thread-safe: its times are compared only with those of others
+    /// like it. (tcmalloc-2007 is not thread-safe either, but all that is not a large block is the C library's, locks
+    /// included.)
+    pub unlocked: bool,
     /// Knobs that the C library reads once, when a process starts, each with the name of its tunable: they are set in
     /// the child's environment, and the child looks whether it happened.
     pub tunables: &'static [(&'static str, &'static str)],
@@ -110,6 +113,7 @@ const fn arm(id: &'static str, child: &'static str, built: bool, what: &'static 
         environment: &[],
         sized: false,
         threads: true,
+        unlocked: false,
         tunables: &[],
         contents: true,
         growth_factor: 4,
@@ -246,6 +250,7 @@ const fn obmalloc(id: &'static str, what: &'static str) -> ArmDef {
     ArmDef {
         feature: "obmalloc",
         threads: false,
+        unlocked: true,
         knobs: OBMALLOC_KNOBS,
         ..arm(id, "child_obmalloc", cfg!(feature = "obmalloc"), what)
     }
@@ -363,6 +368,7 @@ const fn own_arena(id: &'static str, what: &'static str) -> ArmDef {
         knobs: ARENA_KNOBS,
         sized: true,
         threads: false,
+        unlocked: true,
         ..arm(id, "child_arena", true, what)
     }
 }
@@ -497,6 +503,7 @@ pub static ARMS: &[ArmDef] = &[
         note: Some(
             "tcmalloc-2007 is a MODEL: the realloc policy of google-perftools <= 0.97 over the C library, not the old code",
         ),
+        threads: false,
         ..arm(
             "tcmalloc-2007",
             "child_tcmalloc_2007",
@@ -553,6 +560,7 @@ pub static ARMS: &[ArmDef] = &[
     ),
     ArmDef {
         threads: false,
+        unlocked: true,
         growth_factor: 1,
         reuses: false,
         note: Some("bump is a limit, not an allocator: it never frees"),
@@ -565,6 +573,7 @@ pub static ARMS: &[ArmDef] = &[
     },
     ArmDef {
         threads: false,
+        unlocked: true,
         contents: false,
         growth_factor: 1,
         note: Some(
@@ -578,6 +587,7 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
+        threads: false,
         test_only: true,
         ..arm(
             "faulty-crash",
@@ -587,6 +597,7 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
+        threads: false,
         test_only: true,
         ..arm(
             "faulty-hang",
@@ -596,6 +607,7 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
+        threads: false,
         test_only: true,
         ..arm(
             "faulty-garbage",
@@ -605,6 +617,7 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
+        threads: false,
         test_only: true,
         ..arm(
             "faulty-killed",
@@ -614,6 +627,7 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
+        threads: false,
         test_only: true,
         ..arm(
             "faulty-null",
@@ -623,6 +637,7 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
+        threads: false,
         test_only: true,
         ..arm(
             "faulty-flip",
@@ -632,6 +647,7 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
+        threads: false,
         test_only: true,
         ..arm(
             "faulty-stale",
@@ -641,6 +657,7 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
+        threads: false,
         test_only: true,
         ..arm(
             "faulty-absent",
@@ -650,6 +667,7 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
+        threads: false,
         test_only: true,
         ..arm(
             "faulty-slow",
@@ -659,6 +677,7 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
+        threads: false,
         test_only: true,
         ..arm(
             "audit",
@@ -668,6 +687,7 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
+        threads: false,
         test_only: true,
         ..arm(
             "audit-strdup",
@@ -677,6 +697,7 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
+        threads: false,
         test_only: true,
         ..arm(
             "schedule",
@@ -686,6 +707,7 @@ pub static ARMS: &[ArmDef] = &[
         )
     },
     ArmDef {
+        threads: false,
         test_only: true,
         ..arm(
             "schedule-spike",

@@ -83,7 +83,7 @@ fn a_backing_that_is_linked_answers_for_itself() {
 /// The same work, the same blocks, the same arenas, whether the size is told or not.
 #[test]
 fn sized_free_decides_the_same() {
-    let params = "shape = [\"random\", \"batch-fifo\"], live = 20000, pairs = 100000";
+    let params = "shape = [\"random\", \"batch-fifo\"], live = \"20k\", pairs = \"100k\"";
     let plain = [
         "arena-2.4",
         "arena-2.5",

@@ -167,7 +167,7 @@ fn knobs_read_back() {
     assert_eq!(
         asking,
         (
-            "262144 4096 16 512 all global header mmap 0".into(),
+            "262144 4096 16 512 all global header mmap 0 system".into(),
             "CPython 2.4's, with the address test of 2.5".into(),
             "constants of the code".into()
         )

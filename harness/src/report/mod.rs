@@ -491,7 +491,7 @@ const UNLOCKED: &str = "not thread-safe";
 
 /// Whether an arm is not thread-safe. What is none of ours is taken for thread-safe.
 fn is_unlocked(arm: &str) -> bool {
-    Arm::parse(arm).is_ok_and(|arm| !arm.def.threads)
+    Arm::parse(arm).is_ok_and(|arm| arm.def.unlocked)
 }
 
 /// Under a table in which arms stand that are thread-safe and others that are not: which are not. `None` if it is all of

@@ -180,7 +180,7 @@ pub(super) fn run<H: Heap, M: Mode>(
         session,
     );
     session.stop();
-    session.found.ops = things.len() as u64;
+    session.found.ops = (things.len() / PARTS) as u64;
     let ended = grown.and_then(|()| {
         session.reached("grown", driver)?;
         session.start();
