@@ -69,6 +69,11 @@ impl Finished {
         Report::new(&self.experiment, &self.summary, &self.run).with_files(&self.records)
     }
 
+    /// The records.
+    pub(super) fn records(&self) -> &[TrialRecord] {
+        &self.records
+    }
+
     /// The summary.
     pub(super) fn summary(&self) -> &Summary {
         &self.summary

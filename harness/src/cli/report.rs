@@ -1,8 +1,8 @@
-//! `heaplab report`: the tables of finished runs, in four formats, or spliced into a text.
+//! `heaplab report`: the tables of finished runs, in four formats, or spliced into a text; or their memory over time.
 
 use super::finished::{Finished, width};
 use super::{Failure, print};
-use crate::report::{csv, json, markdown, splice, table};
+use crate::report::{csv, json, markdown, series, splice, table};
 use clap::{Args, ValueEnum};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub struct Report {
     /// Folders of finished runs, or folders that hold such folders
     #[arg(value_name = "DIR", required = true)]
     folders: Vec<PathBuf>,
-    /// How it is written: for eyes, for a README, one value a line, or everything
+    /// How it is written: for eyes, for a README, one value a line, everything, or memory over time, one sample a line
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     format: Format,
     /// Same as --format json
@@ -37,6 +37,7 @@ enum Format {
     Markdown,
     Csv,
     Json,
+    Series,
 }
 
 impl Report {
@@ -56,6 +57,9 @@ impl Report {
                 Format::Markdown => print(&markdown::report(&report))?,
                 Format::Csv => {
                     print(&csv::report(run.summary()).map_err(|why| refused(why.to_string()))?)?
+                }
+                Format::Series => {
+                    print(&series::report(run.records()).map_err(|why| refused(why.to_string()))?)?
                 }
                 Format::Json => {
                     print(&json::report(&report).map_err(|why| refused(why.to_string()))?)?

@@ -5,6 +5,7 @@
 pub mod csv;
 pub mod json;
 pub mod markdown;
+pub mod series;
 pub mod splice;
 pub mod table;
 
