@@ -852,6 +852,7 @@ fn results_have_their_places() {
             "time-not-thread-safe",
             "layout",
             "instructions",
+            "instructions-not-thread-safe",
             "mispredictions",
             "faults",
             "syscalls",

@@ -156,8 +156,10 @@ impl<'r> Report<'r> {
                             tables.push(with_walks(&view, census::table(&view)));
                         }
                         tables.extend(exponents::table(&view));
-                        tables.extend(per_step::instructions(&view));
-                        tables.extend(per_step::mispredictions(&view));
+                        for view in view.by_locking() {
+                            tables.extend(per_step::instructions(&view));
+                            tables.extend(per_step::mispredictions(&view));
+                        }
                         tables.extend(per_step::faults(&view));
                         tables.extend(per_step::syscalls(&view));
                         tables.extend(arenas::table(&view));
@@ -306,8 +308,8 @@ impl<'v> View<'v> {
         })
     }
 
-    /// Its arms in two views, those that are thread-safe and those that are not: locks cost time, so one kind is not to be
-    /// ranked against the other. A kind that there is none of is left out.
+    /// Its arms in two views, those that are thread-safe and those that are not: locks cost instructions and
+    /// time, so one kind is not to be ranked against the other. A kind that there is none of is left out.
     fn by_locking(&self) -> Vec<View<'v>> {
         let kinds = [false, true].map(|unlocked| {
             let arms = self.arms.iter().copied();
@@ -368,7 +370,8 @@ impl<'v> View<'v> {
     /// Reasons of metrics that could not be had, each once, with the arms that lack them.
     fn absences(&self) -> Vec<String> {
         let mut reasons: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-        for cell in self.cells() {
+        let mine = |cell: &&Cell| self.arms.contains(&cell.arm.as_str());
+        for cell in self.cells().filter(mine) {
             for (name, why) in &cell.absent {
                 let arms = reasons.entry((name, why)).or_default();
                 if !arms.contains(&cell.arm.as_str()) {
